@@ -1,0 +1,115 @@
+"""The exception tree: the class tells the caller's next move.
+
+`Refused` fix the call · `Stale` reload and decide again · `NotFound` stop asking · `Unavailable` nothing changed, try later ·
+`Failed` the request was understood and cannot be done now. Every message says what was expected, what came and what to do next.
+"""
+
+from typing import ClassVar
+
+
+class CoatcheckError(Exception):
+    """Root of the tree. `code` is the stable machine word, `next` the remedy in one sentence, `exit_code` the command line's answer."""
+
+    code: ClassVar[str] = "failed"
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, message: str, *, next: str = "") -> None:  # noqa: A002 - the outer contract's word
+        super().__init__(message)
+        self.message = message
+        self.next = next
+
+
+class Failed(CoatcheckError):
+    """The request is well formed and cannot be carried out in the present state."""
+
+
+class Refused(CoatcheckError):
+    """The call itself is wrong; nothing changed. Fix the call."""
+
+    code = "refused"
+    exit_code = 2
+
+
+class KeyReused(Refused):
+    """The operation key already names another specification or provider."""
+
+    code = "key_reused"
+
+
+class SpecificationInvalid(Refused):
+    """The specification has no canonical JSON form; the message carries the path to the value."""
+
+    code = "specification_invalid"
+
+
+class NoTransaction(Refused):
+    """The connection given to enqueue has no open transaction, so the intent could not be atomic with the caller's own writes."""
+
+    code = "no_transaction"
+
+
+class SettingUnknown(Refused):
+    """A setting name that coatcheck does not know."""
+
+    code = "setting_unknown"
+
+
+class SettingInvalid(Refused):
+    """A setting whose value is impossible."""
+
+    code = "setting_invalid"
+
+
+class LeaseTooShort(Refused):
+    """A lease that cannot cover its action; the message shows the sum."""
+
+    code = "lease_too_short"
+
+
+class MissingExtra(Refused):
+    """An optional dependency is not installed; the message names the extra."""
+
+    code = "missing_extra"
+
+
+class NotFound(CoatcheckError):
+    """No such record for this caller. A foreign id and an unknown id give the same answer."""
+
+    code = "not_found"
+    exit_code = 3
+
+
+class Stale(CoatcheckError):
+    """The record moved on since it was read. Reload and decide again."""
+
+    code = "stale"
+    exit_code = 4
+
+
+class StaleRevision(Stale):
+    """The operation's revision is not the expected one."""
+
+
+class StaleLease(Stale):
+    """The lease ended or the lane was aimed anew; authority to write it is gone."""
+
+    code = "stale_lease"
+
+
+class Unavailable(CoatcheckError):
+    """Database or service out of reach; nothing changed."""
+
+    code = "unavailable"
+    exit_code = 6
+
+
+class SchemaMismatch(Unavailable):
+    """The database's schema is not the one this code was written for."""
+
+    code = "schema_behind"
+
+
+class CommitUnknown(Unavailable):
+    """A commit whose outcome was not seen. Look for what it would have written; do not repeat it blindly."""
+
+    code = "commit_unknown"

@@ -1,0 +1,199 @@
+"""What tests replace: the only module that may ask for time, chance, identity, a process or a connection.
+
+Everything above `core` is handed one `Seams` value. Production uses `Seams.real()`; a test, a fault run or a simulation swaps single
+members. A lint bans the originals everywhere else, so nothing can depend on them unseen.
+"""
+
+import asyncio
+import enum
+import random
+import socket
+import subprocess
+import time
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import IO, Protocol
+
+if hasattr(uuid, "uuid7"):
+    _uuid7: Callable[[], uuid.UUID] = uuid.uuid7
+else:
+    import uuid_utils.compat
+
+    _uuid7 = uuid_utils.compat.uuid7
+
+
+class Point(enum.StrEnum):
+    """The named places of an action's course at which a fault may strike (kill, stop, raise, cut)."""
+
+    E1_BEFORE_BEGIN = "E1"
+    E2_OPERATION_INSERTED = "E2"
+    E3_OUTBOX_INSERTED = "E3"
+    E4_COMMIT_SENT = "E4"
+    E5_COMMITTED_BEFORE_REPLY = "E5"
+    D1_RECEIVED = "D1"
+    D2_LOADED = "D2"
+    D3_CHECKED = "D3"
+    D4_MARK_COMMIT_SENT = "D4"
+    D5_MARK_DURABLE = "D5"
+    D6_CONNECTING = "D6"
+    D7_REQUEST_BYTES = "D7"
+    D8_REQUEST_COMPLETE = "D8"
+    D9_RESPONSE_BYTES = "D9"
+    D10_RESPONSE_COMPLETE = "D10"
+    D11_PARSED = "D11"
+    D12_SAVE_COMMIT_SENT = "D12"
+    D13_SAVED = "D13"
+    D14_ACKNOWLEDGED = "D14"
+    O1_RECEIVED = "O1"
+    O2_LOADED = "O2"
+    O3_GET_SENT = "O3"
+    O4_RESPONSE_BYTES = "O4"
+    O5_VALIDATED = "O5"
+    O6_SAVE_COMMIT_SENT = "O6"
+    O7_SAVED = "O7"
+    O8_ACKNOWLEDGED = "O8"
+    V1_RECEIVED = "V1"
+    V2_LOADED = "V2"
+    V3_RESOLVED = "V3"
+    V4_CONNECTED = "V4"
+    V5_BODY_BYTES = "V5"
+    V6_TEMPORARY_COMPLETE = "V6"
+    V7_VERIFIED = "V7"
+    V8_PUBLISHED = "V8"
+    V9_SAVE_COMMIT_SENT = "V9"
+    V10_SAVED = "V10"
+    V11_ACKNOWLEDGED = "V11"
+    R1_SCANNED = "R1"
+    R3_DECISION_COMMIT_SENT = "R3"
+    R4_DECIDED = "R4"
+
+
+class Clock:
+    """Local time. No rule about leases rests on it: the database owns those."""
+
+    def boottime(self) -> float:
+        """Seconds since boot, suspend and SIGSTOP included (CLOCK_BOOTTIME): the clock of send deadlines."""
+        return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
+
+    def now(self) -> datetime:
+        """Wall clock in UTC: for display and for reading a service's dates, never for a decision about leases."""
+        return datetime.now(UTC)
+
+
+class Sleep(Protocol):
+    """Waits without blocking the event loop."""
+
+    async def __call__(self, seconds: float) -> None:
+        """Wait `seconds`."""
+
+
+async def _sleep(seconds: float) -> None:
+    await asyncio.sleep(seconds)
+
+
+class Pause(Protocol):
+    """Waits and blocks the thread: for code that runs before or beside any event loop."""
+
+    def __call__(self, seconds: float, /) -> None:
+        """Wait `seconds`."""
+
+
+class Ids:
+    """Identities: version 7 UUIDs, so that new rows land at the right end of an index."""
+
+    def uuid7(self) -> uuid.UUID:
+        """A fresh time-ordered id."""
+        return _uuid7()
+
+    def incarnation(self) -> str:
+        """A worker's name for one life of one process; never reused."""
+        return f"{socket.gethostname()[:40]}-{uuid.uuid4().hex[:12]}"
+
+
+class Jitter:
+    """Chance for spreading work over time; never for anything that decides."""
+
+    def __init__(self, seed: int | None = None) -> None:
+        self._random = random.Random(seed)  # noqa: S311 - spreading load, not secrecy
+
+    def between(self, low: float, high: float) -> float:
+        """A number in [low, high]."""
+        return self._random.uniform(low, high)
+
+
+class Spawn:
+    """Starts child processes: the embedded PostgreSQL, the demo's workers."""
+
+    def __call__(
+        self,
+        arguments: Sequence[str],
+        *,
+        env: Mapping[str, str] | None = None,
+        stdin: IO[bytes] | None = None,
+        stdout: int | IO[bytes] | None = None,
+        stderr: int | IO[bytes] | None = None,
+        user: int | None = None,
+        group: int | None = None,
+        cwd: str | None = None,
+    ) -> subprocess.Popen[bytes]:
+        """Start `arguments` without a shell; the child inherits no descriptor but the three given (stdin: nothing, if not given).
+
+        With `user` the child runs as that account and in `group` alone. Raises OSError when the program cannot be executed.
+        """
+        extra: list[int] | None = [] if user is not None else None
+        return subprocess.Popen(  # noqa: S603 - no shell; every caller builds its own argument list
+            arguments,
+            env=env,
+            stdin=subprocess.DEVNULL if stdin is None else stdin,
+            stdout=stdout,
+            stderr=stderr,
+            user=user,
+            group=group,
+            extra_groups=extra,
+            cwd=cwd,
+            close_fds=True,
+        )
+
+
+class Connect:
+    """Opens the sockets of the one POST: every address resolved, a non-blocking socket handed back unconnected."""
+
+    async def resolve(self, host: str, port: int) -> list[tuple[socket.AddressFamily, tuple[str, int]]]:
+        """Addresses of `host` in the resolver's order. Raises OSError when the name is unknown."""
+        loop = asyncio.get_running_loop()
+        found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        return [(family, (str(address[0]), int(address[1]))) for family, _, _, _, address in found]
+
+    def socket(self, family: socket.AddressFamily) -> socket.socket:
+        """A fresh non-blocking stream socket."""
+        made = socket.socket(family, socket.SOCK_STREAM)
+        made.setblocking(False)
+        return made
+
+
+class Faults:
+    """Named points of the course. Production does nothing at any of them."""
+
+    def reached(self, point: Point, count: int = 0) -> None:
+        """The course passed `point`; `count` is the number of bytes for the byte-indexed ones."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seams:
+    """The bundle that is handed down from the composition root."""
+
+    clock: Clock = field(default_factory=Clock)
+    sleep: Sleep = _sleep
+    pause: Pause = time.sleep
+    ids: Ids = field(default_factory=Ids)
+    jitter: Jitter = field(default_factory=Jitter)
+    spawn: Spawn = field(default_factory=Spawn)
+    connect: Connect = field(default_factory=Connect)
+    faults: Faults = field(default_factory=Faults)
+
+    @classmethod
+    def real(cls) -> "Seams":
+        """What production runs on."""
+        return cls()
