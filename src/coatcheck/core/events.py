@@ -1,0 +1,306 @@
+"""Everything that can happen to an operation, as values. What an event means in a phase is said in `machine`, nowhere else."""
+
+import enum
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+from typing import ClassVar
+
+from coatcheck.core.operation import DispatchId, RemoteJobId, RenderState
+
+
+class EventKind(enum.StrEnum):
+    """The columns of the table in `machine`."""
+
+    MARK = "mark"
+    ACCEPTED = "accepted"
+    FAILED_WITH_ID = "failed_with_id"
+    REJECTED = "rejected"
+    THROTTLED = "throttled"
+    NOT_SENT = "not_sent"
+    DOUBTED = "doubted"
+    LEASE_ENDED = "lease_ended"
+    SNAPSHOT = "snapshot"
+    NOT_FOUND = "not_found"
+    STALLED = "stalled"
+    OUTPUT_STORED = "output_stored"
+    OUTPUT_FAILED = "output_failed"
+    SOURCE_EXPIRED = "source_expired"
+    CANCEL = "cancel"
+    DEADLINE_PASSED = "deadline_passed"
+    ADOPT = "adopt"
+    PROVE_ABSENT = "prove_absent"
+    REDISPATCH = "redispatch"
+    WRITE_OFF = "write_off"
+    REOBSERVE = "reobserve"
+    REDELIVER = "redeliver"
+
+
+# -- the one billable POST ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """"May be sent from now on" is to be committed under the present authorisation."""
+
+    kind: ClassVar[EventKind] = EventKind.MARK
+    dispatch_id: DispatchId
+    account: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accepted:
+    """A 2xx reply named a usable `job_id`. `snapshot` is there when the reply already says how the render stands."""
+
+    kind: ClassVar[EventKind] = EventKind.ACCEPTED
+    dispatch_id: DispatchId
+    remote_job_id: RemoteJobId
+    snapshot: "Snapshot | None" = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailedWithId:
+    """A reply that is not a success carried a usable `error.job_id`: saved and observed for its accounting."""
+
+    kind: ClassVar[EventKind] = EventKind.FAILED_WITH_ID
+    dispatch_id: DispatchId
+    remote_job_id: RemoteJobId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rejected:
+    """The service refused and created nothing."""
+
+    kind: ClassVar[EventKind] = EventKind.REJECTED
+    dispatch_id: DispatchId
+    status: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Throttled:
+    """Not created, come back later. `retry_after_s` is clamped already; None when the service named no delay."""
+
+    kind: ClassVar[EventKind] = EventKind.THROTTLED
+    dispatch_id: DispatchId
+    retry_after_s: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotSent:
+    """Proven: no byte of the request was handed to the kernel."""
+
+    kind: ClassVar[EventKind] = EventKind.NOT_SENT
+    dispatch_id: DispatchId
+    cause: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Doubted:
+    """The request may have left and no usable reply came back."""
+
+    kind: ClassVar[EventKind] = EventKind.DOUBTED
+    dispatch_id: DispatchId
+    cause: str
+
+
+Reply = Accepted | FailedWithId | Rejected | Throttled | NotSent | Doubted
+"""How the one POST ended: what an adapter makes of an exchange."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaseEnded:
+    """The lease of a dispatch ended while its phase was `dispatching` (S3)."""
+
+    kind: ClassVar[EventKind] = EventKind.LEASE_ENDED
+    dispatch_id: DispatchId | None
+    cause: str = "lease_ended"
+
+
+# -- looks -------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output:
+    """One output as the service names it. The URL may be signed: never shown."""
+
+    index: int
+    url: str = field(repr=False)
+    content_type: str | None = None
+    bytes: int | None = None
+    sha256: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Credits:
+    """The service's own accounting of one remote job."""
+
+    charged: Decimal
+    refunded: Decimal = Decimal(0)
+    unit: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waited:
+    """Why the lane has been waiting, since when (the database's clock) and how often in a row."""
+
+    reason: str | None = None
+    since_at: datetime | None = None
+    count: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """What a look brought back, its id already checked. `render_state` None: a word never seen before, kept and not final."""
+
+    kind: ClassVar[EventKind] = EventKind.SNAPSHOT
+    remote_job_id: RemoteJobId
+    remote_status: str
+    render_state: RenderState | None
+    outputs: tuple[Output, ...] = ()
+    error_code: str | None = None
+    credits: Credits | None = None
+    waited: Waited = field(default_factory=Waited)
+    stored_urls: tuple[tuple[int, str], ...] = field(default=(), repr=False)
+    """On a final operation: index and source of each output that is not delivered, to tell fresh URLs from known ones."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotFound:
+    """The service says that it does not know the job (404)."""
+
+    kind: ClassVar[EventKind] = EventKind.NOT_FOUND
+    grace_s: float
+    waited: Waited = field(default_factory=Waited)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stalled:
+    """The observation deadline passed without a final state."""
+
+    kind: ClassVar[EventKind] = EventKind.STALLED
+
+
+# -- delivery ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputStored:
+    """An output lies whole and verified in the sink."""
+
+    kind: ClassVar[EventKind] = EventKind.OUTPUT_STORED
+    index: int
+    uri: str
+    sha256: str
+    bytes: int
+    sniffed_type: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputFailed:
+    """The tries of one delivery are spent; it is parked until `redeliver`."""
+
+    kind: ClassVar[EventKind] = EventKind.OUTPUT_FAILED
+    index: int
+    cause: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceExpired:
+    """The output's URL no longer answers; a look may bring a fresh one. `delay_s` until the next try of the delivery."""
+
+    kind: ClassVar[EventKind] = EventKind.SOURCE_EXPIRED
+    index: int
+    delay_s: float
+
+
+# -- people ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decided:
+    """What every decision of a person carries."""
+
+    actor: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cancel(Decided):
+    """Do not send it, if it is not too late."""
+
+    kind: ClassVar[EventKind] = EventKind.CANCEL
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadlinePassed:
+    """`dispatch_by_at` passed before the mark."""
+
+    kind: ClassVar[EventKind] = EventKind.DEADLINE_PASSED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adopt(Decided):
+    """This remote job is the one that the lost reply named; checked by GET."""
+
+    kind: ClassVar[EventKind] = EventKind.ADOPT
+    remote_job_id: RemoteJobId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProveAbsent(Decided):
+    """The service has no such job. Refused before `quiescent_at`: a paused worker could still send."""
+
+    kind: ClassVar[EventKind] = EventKind.PROVE_ABSENT
+    quiescent_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Redispatch(Decided):
+    """Spend again under a new authorisation. Costs money. `quiescent_at` is None when no dispatch is in doubt."""
+
+    kind: ClassVar[EventKind] = EventKind.REDISPATCH
+    quiescent_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteOff(Decided):
+    """Give up on the remote job; the held amount counts as spent. `stalled` says whether its lane is parked as stalled."""
+
+    kind: ClassVar[EventKind] = EventKind.WRITE_OFF
+    stalled: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reobserve(Decided):
+    """Look again (free)."""
+
+    kind: ClassVar[EventKind] = EventKind.REOBSERVE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Redeliver(Decided):
+    """Try the failed deliveries again (free). `indexes` are the outputs whose delivery failed."""
+
+    kind: ClassVar[EventKind] = EventKind.REDELIVER
+    indexes: tuple[int, ...]
+
+
+Event = (
+    Mark
+    | Reply
+    | LeaseEnded
+    | Snapshot
+    | NotFound
+    | Stalled
+    | OutputStored
+    | OutputFailed
+    | SourceExpired
+    | Cancel
+    | DeadlinePassed
+    | Adopt
+    | ProveAbsent
+    | Redispatch
+    | WriteOff
+    | Reobserve
+    | Redeliver
+)

