@@ -1,0 +1,5 @@
+"""The embedded PostgreSQL of demo and tests. Never production: an explicit COATCHECK_DATABASE_URL always wins over it."""
+
+from coatcheck.devdb.server import DevPostgres
+
+__all__ = ["DevPostgres"]

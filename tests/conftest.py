@@ -1,0 +1,43 @@
+"""Fixtures that every folder of tests shares: the server of this run and a fresh database for each test."""
+
+from collections.abc import Iterator
+
+import postgres
+import pytest
+
+from coatcheck.devdb import DevPostgres
+from coatcheck.seams import Seams
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--pg", choices=("18", "16", "15"), default="18", help="major version of the PostgreSQL under test"
+    )
+
+
+@pytest.fixture(scope="session")
+def server(pytestconfig: pytest.Config) -> Iterator[DevPostgres]:
+    """The PostgreSQL server of this run; with xdist, one per worker. A test that stops or restarts it makes its own instead."""
+    with postgres.served(str(pytestconfig.getoption("--pg"))) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def template(server: DevPostgres) -> Iterator[postgres.Template]:
+    """The migrated template, made once in a run."""
+    made = postgres.Template(server, migrated=True)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def database(template: postgres.Template) -> Iterator[postgres.Database]:
+    """A fresh, migrated database of this test's own."""
+    with template.copy() as fresh:
+        yield fresh
+
+
+@pytest.fixture
+def seams() -> Seams:
+    """The real seams; a test swaps single members with dataclasses.replace."""
+    return Seams.real()
