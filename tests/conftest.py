@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-import postgres
 import pytest
 
+import postgres
 from coatcheck.devdb import DevPostgres
 from coatcheck.seams import Seams
 
@@ -13,6 +13,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--pg", choices=("18", "16", "15"), default="18", help="major version of the PostgreSQL under test"
     )
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark whatever asks for a database, however indirectly."""
+    for item in items:
+        if "server" in getattr(item, "fixturenames", ()):
+            item.add_marker("database")
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,54 @@
+# Everything sets itself up; nothing is done twice. `make help` lists the targets.
+.DEFAULT_GOAL := help
+.PHONY: help demo test check test-system matrix lock wheel clean
+
+BIN := .venv/bin
+JOBS ?= 2
+PYTEST := python -m pytest -n $(JOBS)
+COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate
+export PYTHON
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
+
+demo: ## the whole story on an embedded PostgreSQL and a simulated service, then its account
+	@scripts/set-up demo
+	@$(BIN)/coatcheck demo
+
+test: ## every test that needs nothing but Python
+	@scripts/set-up dev
+	@$(BIN)/$(PYTEST) -m "not system"
+
+check: ## lint, format, types, import directions
+	@scripts/set-up dev
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports --no-logo
+
+test-system: ## the database tests again, on Debian's PostgreSQL 15; root installs it, others are told the package
+	@scripts/postgresql-15
+	@scripts/set-up dev
+	@$(BIN)/$(PYTEST) -m "system or database" --pg 15
+
+matrix: ## make test on each Python that is here, of 3.11 to 3.14
+	@for version in 3.11 3.12 3.13 3.14; do \
+		python$$version -c 'import ensurepip' 2>/dev/null || { echo "Python $$version: not here, untested"; continue; }; \
+		PYTHON=python$$version scripts/set-up dev .venv-$$version || exit 1; \
+		echo "Python $$version"; .venv-$$version/bin/$(PYTEST) -q -m "not system" || exit 1; \
+	done
+
+lock: ## make both locks anew from pyproject.toml
+	@scripts/set-up dev
+	@$(COMPILE) --upgrade --extra demo --group build pyproject.toml --output-file requirements/demo.lock
+	@$(COMPILE) --upgrade --extra all --extra testing --group dev --constraint requirements/demo.lock pyproject.toml \
+		--output-file requirements/dev.lock
+
+wheel: ## build dist/coatcheck-….whl
+	@scripts/set-up dev
+	@$(BIN)/python -m build --wheel --no-isolation --outdir dist
+
+clean: ## delete all that the other targets made, databases included
+	@scripts/remove-databases
+	@rm -rf .venv .venv-* .coatcheck .postgres build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
