@@ -32,11 +32,7 @@ test-system: ## the database tests again, on Debian's PostgreSQL 15; root instal
 	@$(BIN)/$(PYTEST) -m "system or database" --pg 15
 
 matrix: ## make test on each Python that is here, of 3.11 to 3.14
-	@for version in 3.11 3.12 3.13 3.14; do \
-		python$$version -c 'import ensurepip' 2>/dev/null || { echo "Python $$version: not here, untested"; continue; }; \
-		PYTHON=python$$version scripts/set-up dev .venv-$$version || exit 1; \
-		echo "Python $$version"; .venv-$$version/bin/$(PYTEST) -q -m "not system" || exit 1; \
-	done
+	@scripts/matrix -n $(JOBS) -q -m "not system"
 
 lock: ## make both locks anew from pyproject.toml
 	@scripts/set-up dev
