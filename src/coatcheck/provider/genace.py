@@ -1,0 +1,177 @@
+"""Genace's generation API as a pure adapter. What Genace does not publish (paths, words, window signals) is a setting, never a guess in code.
+
+The POST's reply names the job at `job_id`, a failed submission at `error.job_id`, a look at `id`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from types import MappingProxyType
+from typing import Final
+from urllib.parse import quote
+
+from coatcheck.core.classify import Rules, classify
+from coatcheck.core.events import Accepted, Reply, Snapshot
+from coatcheck.core.evidence import Exchange, Request
+from coatcheck.core.foreign import Unreadable, at, read_json
+from coatcheck.core.operation import FINAL_RENDER_STATES, DispatchId, RemoteJobId, RenderState
+from coatcheck.core.retry_after import retry_after_s
+from coatcheck.errors import SettingInvalid
+from coatcheck.provider.port import Absent, Denied, Look, Nonsense, Seen, StillWaiting, Transient
+from coatcheck.provider.snapshot import read_snapshot
+
+STATUS_WORDS: Final[Mapping[str, RenderState]] = MappingProxyType(
+    {
+        "queued": RenderState.QUEUED,
+        "pending": RenderState.QUEUED,
+        "submitted": RenderState.QUEUED,
+        "starting": RenderState.QUEUED,
+        "processing": RenderState.RENDERING,
+        "running": RenderState.RENDERING,
+        "rendering": RenderState.RENDERING,
+        "in_progress": RenderState.RENDERING,
+        "succeeded": RenderState.SUCCEEDED,
+        "completed": RenderState.SUCCEEDED,
+        "complete": RenderState.SUCCEEDED,
+        "failed": RenderState.FAILED,
+        "error": RenderState.FAILED,
+        "canceled": RenderState.CANCELLED,
+        "cancelled": RenderState.CANCELLED,
+        "expired": RenderState.EXPIRED,
+        "moderated": RenderState.MODERATED,
+        "nsfw": RenderState.MODERATED,
+    }
+)
+"""What a status word means. A word that is not here is kept, shown, and not final."""
+
+_NOT_BODY: Final = frozenset({"empty", "not_json", "not_utf8"})
+"""Causes that speak of a gateway's page or a cut body, not of a service that talks nonsense."""
+
+
+def merged_words(overrides: Mapping[str, str]) -> Mapping[str, RenderState]:
+    """The default words with those of the setting STATUS_WORDS over them: `merged_words({"dreaming": "rendering"})`.
+
+    Raises SettingInvalid for a meaning that a service cannot give a job.
+    """
+    meanings = {state.value: state for state in RenderState if state not in {RenderState.NONE, RenderState.MISSING}}
+    unknown = sorted(set(overrides.values()) - meanings.keys())
+    if unknown:
+        raise SettingInvalid(
+            f"STATUS_WORDS: expected one of {', '.join(meanings)}, got {', '.join(unknown)}",
+            next="Map each word of the service to one of these states.",
+        )
+    return MappingProxyType({**STATUS_WORDS, **{word.lower(): meanings[state] for word, state in overrides.items()}})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Genace:
+    """One configured account at one service. Fields are the settings of the same names; `agent` is the User-Agent."""
+
+    base_url: str
+    api_key: str = field(repr=False)
+    create_path: str
+    job_path: str
+    wait_param: str
+    closed_statuses: frozenset[int]
+    status_words: Mapping[str, RenderState] = field(default=STATUS_WORDS, repr=False)
+    throttled_is_uncertain: bool = False
+    retry_after_cap_s: float = 300.0
+    agent: str = "coatcheck"
+
+    def __post_init__(self) -> None:
+        """A credential that cannot stand in a header would make every POST fail unsent, for ever and without a word."""
+        if not self.api_key.isascii() or not self.api_key.isprintable() or not self.api_key.strip():
+            raise SettingInvalid(
+                "API_KEY: expected visible ASCII characters, got something else (not shown)",
+                next="Copy the key again; a line break at its end is the usual reason.",
+            )
+        if "{id}" not in self.job_path:
+            raise SettingInvalid(
+                f"JOB_PATH: expected a path that contains {{id}}, got {self.job_path!r}",
+                next="Write the place of the remote job's id as {id}.",
+            )
+
+    def create(self, specification_text: bytes) -> Request:
+        """The POST of `port.CreatePort`."""
+        headers = (*self._headers(), ("Content-Type", "application/json"))
+        return Request(method="POST", url=self._url(self.create_path), headers=headers, body=specification_text)
+
+    def reply(self, exchange: Exchange, *, dispatch_id: DispatchId, now: datetime) -> Reply:
+        """The POST's end, as `port.CreatePort` says."""
+        reply = classify(exchange, dispatch_id=dispatch_id, rules=self._rules(), now=now)
+        if isinstance(reply, Accepted):
+            return replace(reply, snapshot=self._first_snapshot(read_json(exchange.body), reply.remote_job_id))
+        return reply
+
+    def look(self, remote_job_id: RemoteJobId, wait_s: float) -> Request:
+        """The GET of `port.LookPort`."""
+        url = self._url(self.job_path.replace("{id}", _segment(remote_job_id)))
+        if self.wait_param:
+            url += f"{'&' if '?' in url else '?'}{quote(self.wait_param, safe='')}={wait_s:g}"
+        return Request(method="GET", url=url, headers=self._headers())
+
+    def seen(self, exchange: Exchange, *, remote_job_id: RemoteJobId, now: datetime) -> Look:
+        """The look's end, as `port.LookPort` says."""
+        if exchange.status is None or not exchange.complete:
+            return Transient(cause=exchange.failure or "cut")
+        delay_s = retry_after_s(exchange.header("Retry-After"), now=now, cap_s=self.retry_after_cap_s)
+        closed = exchange.status in self.closed_statuses
+        match exchange.status:
+            case success if 200 <= success < 300:  # noqa: PLR2004 - the class of successes, by RFC 9110
+                return self._snapshot(exchange, remote_job_id=remote_job_id, closed=closed, delay_s=delay_s)
+            case _ if closed:
+                return StillWaiting(retry_after_s=delay_s)
+            case 401 | 402 | 403:
+                return Denied(status=exchange.status)
+            case 404 | 410:
+                return Absent()
+            case other:
+                return Transient(cause=f"status_{other}", retry_after_s=delay_s)
+
+    def _snapshot(self, exchange: Exchange, *, remote_job_id: RemoteJobId, closed: bool, delay_s: float | None) -> Look:
+        body = read_json(exchange.body)
+        found = read_snapshot(body, remote_job_id=remote_job_id, words=self.status_words)
+        match found:
+            case Snapshot():
+                return Seen(snapshot=found, retry_after_s=delay_s)
+            case Nonsense(kind="malformed") if closed:
+                # Whatever body comes with the signal that the window closed, it need not be a snapshot.
+                return StillWaiting(retry_after_s=delay_s)
+            case Nonsense() if isinstance(body, Unreadable) and body.cause in _NOT_BODY:
+                return Transient(cause=body.cause, retry_after_s=delay_s)
+            case Nonsense():
+                return found
+
+    def _first_snapshot(self, body: object, remote_job_id: RemoteJobId) -> Snapshot | None:
+        """The snapshot of a reply that already says how the render ended; anything less is left to the first look."""
+        if not isinstance(body, dict) or at(body, ("id",)) not in (None, remote_job_id):
+            return None
+        found = read_snapshot({**body, "id": remote_job_id}, remote_job_id=remote_job_id, words=self.status_words)
+        if isinstance(found, Nonsense) or found.render_state not in FINAL_RENDER_STATES:
+            return None
+        return found if found.outputs or found.render_state is not RenderState.SUCCEEDED else None
+
+    def _rules(self) -> Rules:
+        return Rules(
+            id_path=("job_id",),
+            failure_id_path=("error", "job_id"),
+            throttled_is_uncertain=self.throttled_is_uncertain,
+            retry_after_cap_s=self.retry_after_cap_s,
+        )
+
+    def _url(self, path: str) -> str:
+        return f"{self.base_url.rstrip('/')}/{path.lstrip('/')}"
+
+    def _headers(self) -> tuple[tuple[str, str], ...]:
+        return (
+            ("Authorization", f"Bearer {self.api_key}"),
+            ("Accept", "application/json"),
+            ("Accept-Encoding", "identity"),
+            ("User-Agent", self.agent),
+        )
+
+
+def _segment(remote_job_id: RemoteJobId) -> str:
+    """The id as one path segment. Dots alone would be folded away as `.` and `..` if they stood there as they are."""
+    encoded = quote(remote_job_id, safe="")
+    return encoded.replace(".", "%2E") if not encoded.strip(".") else encoded
