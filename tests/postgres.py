@@ -15,6 +15,7 @@ from typing import LiteralString
 
 import psycopg
 from psycopg import sql
+from psycopg.rows import TupleRow
 
 from coatcheck.devdb import DevPostgres
 from coatcheck.seams import Seams
@@ -31,9 +32,9 @@ SETTINGS = {
 }
 
 MOVED: LiteralString = """
-create or replace function coatcheck.due_now() returns timestamptz language sql stable
+create or replace function coatcheck.due_now() returns timestamptz language sql stable parallel safe
     as $$ select pg_catalog.statement_timestamp() + pg_catalog.make_interval(secs => {offset}) $$;
-create or replace function coatcheck.lease_now() returns timestamptz language sql volatile
+create or replace function coatcheck.lease_now() returns timestamptz language sql volatile parallel safe
     as $$ select pg_catalog.clock_timestamp() + pg_catalog.make_interval(secs => {offset}) $$;
 """
 
@@ -47,7 +48,7 @@ class Database:
     server: DevPostgres
     _offset_s: float = field(default=0.0)
 
-    def connect(self) -> psycopg.Connection[tuple[object, ...]]:
+    def connect(self) -> psycopg.Connection[TupleRow]:
         """A connection in autocommit; close it, or use it as a context manager."""
         return psycopg.connect(self.url, autocommit=True)
 
