@@ -56,6 +56,7 @@ class Accepted:
     dispatch_id: DispatchId
     remote_job_id: RemoteJobId
     snapshot: "Snapshot | None" = None
+    observe_for_s: float = 86_400.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +66,7 @@ class FailedWithId:
     kind: ClassVar[EventKind] = EventKind.FAILED_WITH_ID
     dispatch_id: DispatchId
     remote_job_id: RemoteJobId
+    observe_for_s: float = 86_400.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,11 +80,12 @@ class Rejected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Throttled:
-    """Not created, come back later. `retry_after_s` is clamped already; None when the service named no delay."""
+    """Not created, come back later. `retry_after_s` is clamped already, None when the service named no delay; `delay_s` is our answer."""
 
     kind: ClassVar[EventKind] = EventKind.THROTTLED
     dispatch_id: DispatchId
     retry_after_s: float | None
+    delay_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +95,7 @@ class NotSent:
     kind: ClassVar[EventKind] = EventKind.NOT_SENT
     dispatch_id: DispatchId
     cause: str
+    delay_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,6 +166,8 @@ class Snapshot:
     waited: Waited = field(default_factory=Waited)
     stored_urls: tuple[tuple[int, str], ...] = field(default=(), repr=False)
     """On a final operation: index and source of each output that is not delivered, to tell fresh URLs from known ones."""
+    delay_s: float = 0.0
+    """Until the next look, should there be one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,6 +177,7 @@ class NotFound:
     kind: ClassVar[EventKind] = EventKind.NOT_FOUND
     grace_s: float
     waited: Waited = field(default_factory=Waited)
+    delay_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -244,6 +251,7 @@ class Adopt(Decided):
 
     kind: ClassVar[EventKind] = EventKind.ADOPT
     remote_job_id: RemoteJobId
+    observe_for_s: float = 86_400.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -275,6 +283,7 @@ class Reobserve(Decided):
     """Look again (free)."""
 
     kind: ClassVar[EventKind] = EventKind.REOBSERVE
+    observe_for_s: float = 86_400.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ A text that two readers could understand differently (duplicate keys, NaN, broke
 """
 
 import json
-import unicodedata
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
@@ -15,7 +15,7 @@ from coatcheck.core.operation import RemoteJobId
 ID_LIMIT: Final = 512
 """Characters of the longest remote id that is believed."""
 
-_UNPRINTABLE: Final = frozenset({"Cc", "Cs"})
+_UNPRINTABLE: Final = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 """Control characters and lone surrogates: neither survives a log line, a URL or a PostgreSQL text."""
 
 
@@ -77,7 +77,7 @@ def plain_text(value: object, limit: int) -> str | None:
     """`value` if it is a string of 1 to `limit` characters without control characters and lone surrogates, else None."""
     if not isinstance(value, str) or not 0 < len(value) <= limit:
         return None
-    return None if any(unicodedata.category(character) in _UNPRINTABLE for character in value) else value
+    return None if _UNPRINTABLE.search(value) else value
 
 
 def usable_id(value: object) -> RemoteJobId | None:

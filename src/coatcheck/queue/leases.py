@@ -1,0 +1,149 @@
+"""A lease covers one short, repeatable action, never a render. It limits duplicate effort; only guarded writes protect the operation.
+
+Every guard names the token and the holder. A lease that was lost writes nothing: the number of rows says so.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from coatcheck.core.actions import Action, ParkReason, WaitReason
+from coatcheck.core.events import Waited
+from coatcheck.core.operation import OperationId
+from coatcheck.store.db import Database, Row
+from coatcheck.store.statements import statement
+
+SCHEMA_VERSIONS = (1,)
+"""Versions of a message that this code understands; others stay for a worker that does."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What a worker has room for: up to `room` messages of an action for a provider whose account it has the credential of."""
+
+    action: Action
+    provider: str
+    account: str
+    room: int
+    lease_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """A leased instruction. It refers to an operation and never says unconditionally what to do with it."""
+
+    operation_id: OperationId
+    lane: int
+    action: Action
+    provider: str
+    account: str | None
+    expected_revision: int
+    expected_remote_job_id: str | None
+    lease_token: int
+    lease_count: int
+    leased_at: datetime
+    lease_s: float
+    waited: Waited
+
+    @property
+    def slot(self) -> tuple[OperationId, int]:
+        """The message's address: at most one action at a time works on it."""
+        return self.operation_id, self.lane
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """Give a message back, visible again after `delay_s`. `forgives`: an orderly end, so the count of bad leases starts anew."""
+
+    message: Message
+    delay_s: float
+    reason: WaitReason | None = None
+    forgives: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acknowledge:
+    """The lane has nothing left to do and the operation did not change."""
+
+    message: Message
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetAside:
+    """Park a message for a person."""
+
+    message: Message
+    reason: ParkReason
+
+
+class Leases:
+    """Claims and ends leases in batches for one worker.
+
+    Example: `messages = await leases.claim([Wanted(action=Action.OBSERVE, provider="genace", account="genace", room=100, lease_s=45)])`.
+    """
+
+    def __init__(self, database: Database, worker: str) -> None:
+        self._database = database
+        self._worker = worker
+
+    async def claim(self, wanted: Sequence[Wanted], *, doubts: int, doubt_lease_s: float) -> list[Message]:
+        """Lease what is due: at most `room` of each wanted kind, and up to `doubts` dispatches whose lease ended, of any provider."""
+        parameters = {
+            "action": [want.action for want in wanted],
+            "provider": [want.provider for want in wanted],
+            "account": [want.account for want in wanted],
+            "room": [want.room for want in wanted],
+            "lease_s": [want.lease_s for want in wanted],
+            "schema_version": list(SCHEMA_VERSIONS),
+            "doubts": doubts,
+            "doubt_lease_s": doubt_lease_s,
+            "worker": self._worker,
+        }
+        return [_message(row) for row in await self._database.fetch(statement("queue", "claim"), parameters)]
+
+    async def renew(self, messages: Sequence[Message]) -> set[tuple[OperationId, int]]:
+        """Keep leases longer; returns the slots that were kept. A slot that is missing may belong to another worker now."""
+        rows = await self._database.fetch(
+            statement("queue", "renew"), {**self._held(messages), "lease_s": [message.lease_s for message in messages]}
+        )
+        return {(row["operation_id"], row["lane"]) for row in rows}
+
+    async def release(self, batch: Sequence[Release]) -> list[bool]:
+        """Give messages back; False where the lease was lost already."""
+        parameters = {
+            **self._held([item.message for item in batch]),
+            "delay_s": [item.delay_s for item in batch],
+            "reason": [item.reason for item in batch],
+            "forgives": [item.forgives for item in batch],
+        }
+        return _kept(await self._database.fetch(statement("queue", "release"), parameters), [item.message for item in batch])
+
+    async def acknowledge(self, batch: Sequence[Acknowledge]) -> list[bool]:
+        """Delete finished messages; False where the lease was lost already."""
+        messages = [item.message for item in batch]
+        return _kept(await self._database.fetch(statement("queue", "acknowledge"), self._held(messages)), messages)
+
+    async def park(self, batch: Sequence[SetAside]) -> list[bool]:
+        """Set messages aside; False where the lease was lost already."""
+        messages = [item.message for item in batch]
+        parameters = {**self._held(messages), "reason": [item.reason for item in batch]}
+        return _kept(await self._database.fetch(statement("queue", "park"), parameters), messages)
+
+    def _held(self, messages: Sequence[Message]) -> dict[str, object]:
+        return {
+            "operation_id": [message.operation_id for message in messages],
+            "lane": [message.lane for message in messages],
+            "lease_token": [message.lease_token for message in messages],
+            "worker": self._worker,
+        }
+
+
+def _kept(rows: Sequence[Row], messages: Sequence[Message]) -> list[bool]:
+    kept = {(row["operation_id"], row["lane"]) for row in rows}
+    return [message.slot in kept for message in messages]
+
+
+def _message(row: Row) -> Message:
+    waited = Waited(reason=row["wait_reason"], since_at=row["wait_since_at"], count=row["wait_count"])
+    fields = {name: row[name] for name in Message.__slots__ if name in row}
+    return Message(**{**fields, "action": Action(row["action"]), "waited": waited})

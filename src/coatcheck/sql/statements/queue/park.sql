@@ -1,0 +1,24 @@
+-- purpose: set messages aside for a person
+-- guard: lease token and holder
+-- index: outbox_pkey
+with input as (
+  select *
+  from unnest(%(operation_id)s::uuid[], %(lane)s::smallint[], %(lease_token)s::bigint[], %(reason)s::text[])
+    as i(operation_id, lane, lease_token, reason)
+),
+mine as materialized (
+  select held.operation_id, held.lane, input.reason
+  from coatcheck.outbox as held
+  join input using (operation_id, lane)
+  where held.lease_token = input.lease_token and held.leased_by = %(worker)s::text
+  order by held.operation_id, held.lane
+  for no key update of held
+)
+update coatcheck.outbox as held set
+  parked_at = coatcheck.lease_now(),
+  park_reason = mine.reason,
+  leased_by = null,
+  leased_at = null
+from mine
+where held.operation_id = mine.operation_id and held.lane = mine.lane
+returning held.operation_id, held.lane

@@ -1,0 +1,31 @@
+-- purpose: give messages back, visible again later; the run of one wait reason is counted and keeps its beginning
+-- guard: lease token and holder
+-- index: outbox_pkey
+with input as (
+  select *
+  from unnest(%(operation_id)s::uuid[], %(lane)s::smallint[], %(lease_token)s::bigint[], %(delay_s)s::float8[],
+      %(reason)s::text[], %(forgives)s::boolean[])
+    as i(operation_id, lane, lease_token, delay_s, reason, forgives)
+),
+mine as materialized (
+  select held.operation_id, held.lane, input.delay_s, input.reason, input.forgives
+  from coatcheck.outbox as held
+  join input using (operation_id, lane)
+  where held.lease_token = input.lease_token and held.leased_by = %(worker)s::text
+  order by held.operation_id, held.lane
+  for no key update of held
+)
+update coatcheck.outbox as held set
+  visible_at = coatcheck.lease_now() + make_interval(secs => mine.delay_s),
+  lease_count = case when mine.forgives then 0 else held.lease_count end,
+  leased_by = null,
+  leased_at = null,
+  wait_reason = mine.reason,
+  wait_since_at = case
+    when mine.reason is null then null
+    when held.wait_reason = mine.reason then held.wait_since_at
+    else coatcheck.lease_now() end,
+  wait_count = case when mine.reason is null then 0 when held.wait_reason = mine.reason then held.wait_count + 1 else 1 end
+from mine
+where held.operation_id = mine.operation_id and held.lane = mine.lane
+returning held.operation_id, held.lane

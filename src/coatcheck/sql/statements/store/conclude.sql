@@ -1,0 +1,208 @@
+-- purpose: the end of a batch of POSTs: evidence always, the conclusion and its lanes where dispatch and phase still allow it
+-- guard: dispatch_id and phase, never the revision, so that a paid id is not dropped whoever swept or decided meanwhile
+-- index: operations_pkey, dispatches_pkey, remote_jobs_pkey, outbox_pkey
+with input as materialized (
+  select *
+  from unnest(%(operation_id)s::uuid[], %(dispatch_id)s::uuid[], %(event)s::text[], %(outcome)s::text[], %(phase)s::text[],
+      %(withdrawn)s::boolean[], %(cause)s::text[], %(remote_job_id)s::text[], %(observe_for_s)s::float8[], %(account)s::text[],
+      %(number)s::integer[], %(authorisation)s::integer[], %(authorised_by)s::text[], %(stage)s::text[], %(marks_ms)s::text[],
+      %(bytes_sent)s::bigint[], %(bytes_received)s::bigint[], %(http_status)s::integer[], %(reply)s::bytea[],
+      %(settle_s)s::float8[], %(begun_ago_s)s::float8[])
+    as i(operation_id, dispatch_id, event, outcome, phase, withdrawn, cause, remote_job_id, observe_for_s, account, number,
+      authorisation, authorised_by, stage, marks_ms, bytes_sent, bytes_received, http_status, reply, settle_s, begun_ago_s)
+),
+locked as materialized (
+  select held.*
+  from coatcheck.operations as held
+  join input using (operation_id)
+  order by held.operation_id
+  for no key update of held
+),
+open_dispatches as materialized (
+  select held.dispatch_id, held.operation_id, held.number, held.authorisation, held.outcome, held.displaced
+  from coatcheck.dispatches as held
+  where held.operation_id in (select operation_id from locked)
+  order by held.dispatch_id
+  for no key update
+),
+guarded as materialized (
+  select input.*, %(worker)s::text as actor, input.cause as reason, 0::smallint as message_lane, locked.phase as from_phase,
+    locked.render_state as from_render_state, locked.delivery_state as from_delivery_state, locked.provider,
+    locked.remote_job_id as saved_job_id, locked.operation_id is not null as known,
+    trace.vanished,
+    case when trace.vanished then greatest(input.number, coalesce(trace.last_number, 0) + 1) else input.number end as row_number,
+    trace.vanished and (trace.taken or locked.operation_id is null) as displaced,
+    coalesce(input.phase is not null
+      and (input.phase not in ('prepared', 'cancelled') or input.withdrawn
+        = (locked.cancel_requested_at is not null or coalesce(locked.dispatch_by_at <= coatcheck.due_now(), false)))
+      and case
+        when locked.dispatch_id = input.dispatch_id then locked.phase in ('dispatching', 'uncertain')
+          or (locked.phase = 'prepared' and input.remote_job_id is not null)
+        -- the mark was lost with a failover: the id still belongs here
+        else trace.vanished and not trace.taken and locked.phase = 'prepared' and input.remote_job_id is not null end, false)
+      as concludes
+  from input
+  left join locked using (operation_id)
+  cross join lateral (
+    select not exists (select from open_dispatches as mine where mine.dispatch_id = input.dispatch_id) as vanished,
+      exists (
+        select from open_dispatches as other
+        where other.operation_id = input.operation_id and other.authorisation = input.authorisation and not other.displaced
+          and other.dispatch_id <> input.dispatch_id and other.outcome not in ('not_sent', 'throttled', 'proven_absent')) as taken,
+      (select max(other.number) from open_dispatches as other where other.operation_id = input.operation_id) as last_number
+  ) as trace
+),
+jobs_claimed as (
+  insert into coatcheck.remote_jobs (account, remote_job_id, operation_id, dispatch_id, role, seen_at)
+  select account, remote_job_id, operation_id, dispatch_id, case when concludes then 'owner' else 'orphan' end,
+    coatcheck.lease_now()
+  from guarded
+  where remote_job_id is not null and remote_job_id is distinct from saved_job_id
+  order by account, remote_job_id
+  on conflict do nothing
+  returning account, remote_job_id, operation_id
+),
+jobs_promoted as (
+  update coatcheck.remote_jobs as held set role = 'owner', dispatch_id = guarded.dispatch_id
+  from guarded
+  where guarded.concludes and held.account = guarded.account and held.remote_job_id = guarded.remote_job_id
+    and held.operation_id = guarded.operation_id and held.role = 'orphan'
+    and not exists (select from jobs_claimed as won where won.account = held.account and won.remote_job_id = held.remote_job_id)
+  returning held.account, held.remote_job_id, held.operation_id
+),
+judged as materialized (
+  select guarded.*,
+    case
+      when not guarded.concludes then 'evidence'
+      when guarded.remote_job_id is null or exists (
+        select from (select * from jobs_claimed union all select * from jobs_promoted) as won
+        where won.account = guarded.account and won.remote_job_id = guarded.remote_job_id
+          and won.operation_id = guarded.operation_id) then 'applied'
+      when exists (
+        select from coatcheck.remote_jobs as held
+        where held.account = guarded.account and held.remote_job_id = guarded.remote_job_id
+          and held.operation_id <> guarded.operation_id) then 'owned'
+      -- the owner's row was committed after this statement's snapshot: once more
+      else 'stale' end as status
+  from guarded
+),
+evidence as (
+  insert into coatcheck.dispatches as held (dispatch_id, operation_id, number, authorisation, authorised_by, account, worker,
+    begun_at, send_by_at, quiescent_at, ended_at, stage, marks_ms, bytes_sent, bytes_received, outcome, cause, http_status,
+    remote_job_id, reply, displaced, charged, basis, settled_at)
+  select dispatch_id, operation_id, row_number, authorisation, authorised_by, account, %(worker)s::text,
+    clock.at - make_interval(secs => begun_ago_s), clock.at - make_interval(secs => begun_ago_s),
+    clock.at + make_interval(secs => settle_s), clock.at, stage, marks_ms::jsonb, bytes_sent, bytes_received, outcome, cause,
+    http_status, remote_job_id, reply, displaced,
+    case when coatcheck.outcome_rank(outcome) = 2 then 0 end, case when coatcheck.outcome_rank(outcome) = 2 then 'assumed' end,
+    case when coatcheck.outcome_rank(outcome) = 2 then clock.at end
+  from judged
+  cross join lateral (select coatcheck.lease_now() as at) as clock
+  order by dispatch_id
+  on conflict (dispatch_id) do update set
+    outcome = case when coatcheck.outcome_rank(excluded.outcome) > coatcheck.outcome_rank(held.outcome)
+      then excluded.outcome else held.outcome end,
+    remote_job_id = coalesce(held.remote_job_id, excluded.remote_job_id),
+    quiescent_at = least(held.quiescent_at, excluded.quiescent_at),
+    ended_at = coalesce(held.ended_at, excluded.ended_at),
+    stage = excluded.stage,
+    marks_ms = excluded.marks_ms,
+    bytes_sent = excluded.bytes_sent,
+    bytes_received = excluded.bytes_received,
+    cause = coalesce(excluded.cause, held.cause),
+    http_status = coalesce(excluded.http_status, held.http_status),
+    reply = coalesce(excluded.reply, held.reply),
+    -- proof that nothing was created costs nothing; an id re-opens what such a proof had settled
+    charged = case when coatcheck.outcome_rank(excluded.outcome) > coatcheck.outcome_rank(held.outcome)
+      then excluded.charged else held.charged end,
+    basis = case when coatcheck.outcome_rank(excluded.outcome) > coatcheck.outcome_rank(held.outcome)
+      then excluded.basis else held.basis end,
+    settled_at = case when coatcheck.outcome_rank(excluded.outcome) > coatcheck.outcome_rank(held.outcome)
+      then excluded.settled_at else held.settled_at end
+),
+account_news as (
+  select account, bool_or(outcome = 'rejected' and http_status in (401, 402)) as denied,
+    count(*) filter (where outcome = 'rejected' and http_status = 403) as forbidden_count,
+    bool_or(http_status <> 403) as other_seen, min(http_status) filter (where http_status in (401, 402)) as denied_status
+  from judged
+  where http_status is not null
+  group by account
+),
+accounts as materialized (
+  select held.name, held.forbidden_count, news.denied, news.denied_status, news.other_seen, news.forbidden_count as fresh_count
+  from coatcheck.providers as held
+  join account_news as news using (account)
+  where news.denied or news.forbidden_count > 0 or held.forbidden_count > 0
+  order by held.name
+  for no key update of held
+),
+pauses as (
+  update coatcheck.providers as held set
+    forbidden_count = next.forbidden_count,
+    dispatch_paused_at = case when next.reason is null then held.dispatch_paused_at
+      else coalesce(held.dispatch_paused_at, coatcheck.lease_now()) end,
+    dispatch_pause_reason = coalesce(held.dispatch_pause_reason, next.reason),
+    dispatch_paused_by = case when next.reason is null then held.dispatch_paused_by
+      else coalesce(held.dispatch_paused_by, 'coatcheck') end
+  from accounts
+  cross join lateral (
+    select case when accounts.other_seen then accounts.fresh_count else accounts.forbidden_count + accounts.fresh_count end
+      as forbidden_count) as counted
+  cross join lateral (
+    select counted.forbidden_count, case
+      when accounts.denied then format('the service answered %%s to a dispatch', accounts.denied_status)
+      when counted.forbidden_count >= 5 then 'five dispatches in a row were answered 403' end as reason) as next
+  where held.name = accounts.name
+),
+written as (
+  update coatcheck.operations as stored set
+    phase = case judged.status when 'applied' then judged.phase when 'owned' then 'uncertain' else stored.phase end,
+    dispatch_id = case when judged.status = 'applied' then judged.dispatch_id else stored.dispatch_id end,
+    dispatch_count = greatest(stored.dispatch_count, judged.row_number),
+    account = coalesce(stored.account, judged.account),
+    remote_job_id = case when judged.status = 'applied' then judged.remote_job_id else stored.remote_job_id end,
+    accepted_at = case when judged.status = 'applied' and judged.remote_job_id is not null then coatcheck.lease_now()
+      else stored.accepted_at end,
+    observe_by_at = case when judged.status = 'applied' and judged.remote_job_id is not null
+      then coatcheck.lease_now() + make_interval(secs => judged.observe_for_s) else stored.observe_by_at end,
+    revision = stored.revision + 1,
+    updated_at = coatcheck.lease_now()
+  from judged
+  where judged.status <> 'stale' and stored.operation_id = judged.operation_id
+  returning stored.operation_id, stored.revision, stored.phase, stored.render_state, stored.delivery_state, stored.provider,
+    stored.account, stored.remote_job_id
+),
+lane_changes as (
+  select change.operation_id, change.lane,
+    case when judged.status = 'owned' then 'park' else change.verb end as verb,
+    case when judged.status = 'owned' then 'reconcile' else change.action end as action,
+    change.delay_s,
+    case when judged.status = 'owned' then 'uncertain' else change.reason end as reason
+  from unnest(%(lane_operation_id)s::uuid[], %(lane)s::smallint[], %(lane_verb)s::text[], %(lane_action)s::text[],
+      %(lane_delay_s)s::float8[], %(lane_reason)s::text[])
+    as change(operation_id, lane, verb, action, delay_s, reason)
+  join judged using (operation_id)
+  where judged.status in ('applied', 'owned')
+),
+-- include: lanes
+-- include: chronicle
+incidents as (
+  insert into coatcheck.incidents as held (operation_id, kind, boundary, detail, first_at, last_at)
+  select judged.operation_id, fault.kind, fault.boundary, fault.detail, clock.at, clock.at
+  from judged
+  cross join lateral (select coatcheck.lease_now() as at) as clock
+  cross join lateral (values
+    ('remote_id_owned', 'theirs', judged.status = 'owned', 'the reply names a remote job of another operation'),
+    ('dispatch_vanished', 'ours', judged.vanished, 'the dispatch row was gone when its reply was saved'),
+    ('late_remote_job', 'network', judged.status = 'evidence' and judged.remote_job_id is distinct from judged.saved_job_id
+      and judged.remote_job_id is not null, 'an id arrived that no longer concludes this operation'),
+    ('contradicting_reply', 'theirs', judged.saved_job_id is not null and judged.remote_job_id is null,
+      'a reply without an id arrived for an accepted operation')
+  ) as fault(kind, boundary, happened, detail)
+  where fault.happened
+  order by judged.operation_id, fault.kind
+  on conflict (operation_id, kind) do update set count = held.count + 1, last_at = excluded.last_at
+)
+select judged.operation_id, judged.status, written.revision
+from judged
+left join written using (operation_id)

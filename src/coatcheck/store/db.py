@@ -1,0 +1,148 @@
+"""One connection, one statement, one commit: no transaction of ours can be open across a remote call.
+
+Every statement runs in autocommit, so it is its own transaction and its end is a commit. A commit is a remote call: when the connection
+breaks, or the server warns (01000) that a standby did not confirm, its outcome is unknown and `CommitUnknown` says so.
+"""
+
+import asyncio
+import enum
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import psycopg
+from psycopg.rows import dict_row
+
+from coatcheck.errors import CommitUnknown, Unavailable
+from coatcheck.seams import Seams
+
+Row = dict[str, Any]
+
+CONNECT_TIMEOUT_S = 5
+_OPTIONS: Mapping[str, Any] = {
+    # both are needed: without keepalives a reply that never comes hangs for ever (measured)
+    "tcp_user_timeout": 10_000,
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "connect_timeout": CONNECT_TIMEOUT_S,
+}
+_WARNED = "01000"
+
+
+class Trouble(enum.Enum):
+    """What a failed statement calls for."""
+
+    BAD_ROW = enum.auto()
+    """A value or a constraint: halve the batch until the bad row is alone."""
+    AGAIN = enum.auto()
+    """Serialisation or deadlock: the same batch again."""
+    LOCKED = enum.auto()
+    """A lock was not to be had in time: put the rows back."""
+    UNKNOWN = enum.auto()
+    """Connection, shutdown or an unknown commit: find out what is there."""
+    DEFECT = enum.auto()
+    """Anything else is ours to mend."""
+
+
+def trouble(error: Exception) -> Trouble:
+    """Read a failure by its SQLSTATE class, never by its text."""
+    if isinstance(error, CommitUnknown | Unavailable):
+        return Trouble.UNKNOWN
+    state = getattr(error, "sqlstate", None)
+    if state is None:
+        return Trouble.UNKNOWN if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) else Trouble.DEFECT
+    if state == "55P03":
+        return Trouble.LOCKED
+    match state[:2]:
+        case "22" | "23":
+            return Trouble.BAD_ROW
+        case "40":
+            return Trouble.AGAIN
+        case "08" | "57" | "53" | "25" | "XX" | "58":
+            return Trouble.UNKNOWN
+        case _:
+            return Trouble.DEFECT
+
+
+class Database:
+    """A connection that is opened when it is needed and opened anew after it broke; one statement at a time.
+
+    Example: `rows = await Database(url, seams=seams, name="reader").fetch(text, {"operation_id": ids})`.
+    """
+
+    def __init__(self, url: str, *, seams: Seams, name: str) -> None:
+        self._url = url
+        self._seams = seams
+        self._name = name
+        self._connection: psycopg.AsyncConnection[Row] | None = None
+        self._turn = asyncio.Lock()
+        self._warned = False
+
+    async def fetch(self, text: str, parameters: Mapping[str, Any] | None = None) -> Sequence[Row]:
+        """Run one statement in its own transaction. Raises psycopg errors, `CommitUnknown`, or `Unavailable` (nothing was sent)."""
+        async with self._turn:
+            connection = await self._open()
+            self._warned = False
+            try:
+                cursor = await connection.execute(text, parameters, prepare=True)
+                rows: Sequence[Row] = await cursor.fetchall() if cursor.description else []
+            except BaseException as error:
+                await self._after(error)
+                raise
+        if self._warned:
+            message = "the server committed locally and warned that a standby may not have it"
+            raise CommitUnknown(message, next="Look for what the statement would have written.")
+        return rows
+
+    async def _after(self, error: BaseException) -> None:
+        """A connection that a failure or a cancellation may have left half-way is not used again."""
+        statement_failed = isinstance(error, psycopg.Error) and error.sqlstate is not None
+        connection = self._connection
+        if connection is not None and (not statement_failed or connection.broken or connection.closed):
+            self._connection = None
+            await connection.close()
+        if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) and not statement_failed:
+            raise CommitUnknown("the connection to PostgreSQL broke during a statement", next="It is looked for.") from error
+
+    async def _open(self) -> psycopg.AsyncConnection[Row]:
+        if self._connection is None or self._connection.closed:
+            self._connection = await connect(self._url, self._name)
+            self._connection.add_notice_handler(self._notice)
+        return self._connection
+
+    def _notice(self, diagnostic: psycopg.errors.Diagnostic) -> None:
+        self._warned = self._warned or diagnostic.sqlstate == _WARNED
+
+    async def close(self) -> None:
+        """Close the connection; a later statement opens a new one."""
+        async with self._turn:
+            connection, self._connection = self._connection, None
+            if connection is not None:
+                await connection.close()
+
+
+async def connect(url: str, name: str) -> psycopg.AsyncConnection[Row]:
+    """Open an autocommit connection. Raises `Unavailable` when the server cannot be reached; its text never shows the address."""
+    try:
+        return await psycopg.AsyncConnection.connect(
+            url, autocommit=True, row_factory=dict_row, application_name=f"coatcheck {name}", **_OPTIONS
+        )
+    except psycopg.OperationalError as error:
+        message = f"PostgreSQL cannot be reached: {_reason(error)}"
+        raise Unavailable(message, next="Check COATCHECK_DATABASE_URL and that the server runs; nothing changed.") from None
+
+
+def _reason(error: psycopg.OperationalError) -> str:
+    """The driver's own class and SQLSTATE: its message may carry the address and the user."""
+    return f"{type(error).__name__} {error.sqlstate or ''}".strip()
+
+
+@asynccontextmanager
+async def opened(url: str, *, seams: Seams, name: str) -> AsyncIterator[Database]:
+    """A database for the length of a block."""
+    database = Database(url, seams=seams, name=name)
+    try:
+        yield database
+    finally:
+        await database.close()

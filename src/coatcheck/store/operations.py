@@ -1,0 +1,104 @@
+"""Reads: operations by id for the handlers, by tenant for everyone else. Reading never locks and never decides."""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from coatcheck.core.operation import (
+    DeliveryState,
+    Operation,
+    OperationId,
+    Phase,
+    RenderState,
+)
+from coatcheck.store.db import Database, Row
+from coatcheck.store.statements import statement
+
+PAGE = 500
+"""Rows a list asks for at a time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delivery:
+    """One output on its way into the sink. The source may be a signed URL: never shown."""
+
+    index: int
+    state: str
+    source: str = field(repr=False)
+    declared_type: str | None
+    declared_bytes: int | None
+    declared_sha256: str | None
+    uri: str | None
+    sha256: str | None
+    bytes: int | None
+    sniffed_type: str | None
+
+
+def operation_of(row: Row) -> Operation:
+    """A row by name into the value."""
+    return Operation(
+        **{
+            **{name: row[name] for name in Operation.__slots__ if name in row},
+            "specification_hash": row["specification_hash"].hex(),
+            "phase": Phase(row["phase"]),
+            "render_state": RenderState(row["render_state"]),
+            "delivery_state": DeliveryState(row["delivery_state"]),
+        }
+    )
+
+
+async def load(database: Database, operation_ids: Sequence[OperationId]) -> dict[OperationId, Operation]:
+    """Operations by id, in one statement, as of one instant (`read_at`)."""
+    rows = await database.fetch(statement("store", "load"), {"operation_id": list(operation_ids)})
+    return {row["operation_id"]: operation_of(row) for row in rows}
+
+
+async def load_specifications(database: Database, operation_ids: Sequence[OperationId]) -> dict[OperationId, str]:
+    """The immutable texts, byte for byte what was hashed."""
+    rows = await database.fetch(statement("store", "load_specifications"), {"operation_id": list(operation_ids)})
+    return {row["operation_id"]: row["specification_text"] for row in rows}
+
+
+async def load_deliveries(
+    database: Database, operation_ids: Sequence[OperationId]
+) -> dict[OperationId, tuple[Delivery, ...]]:
+    """All outputs of each operation, in order."""
+    rows = await database.fetch(statement("store", "load_deliveries"), {"operation_id": list(operation_ids)})
+    found: dict[OperationId, list[Delivery]] = {operation_id: [] for operation_id in operation_ids}
+    for row in rows:
+        fields = {name: row[name] for name in Delivery.__slots__ if name in row}
+        found[row["operation_id"]].append(Delivery(index=row["output_index"], **fields))
+    return {operation_id: tuple(outputs) for operation_id, outputs in found.items()}
+
+
+async def find(database: Database, operation_id: OperationId, tenant_id: str | None) -> Operation | None:
+    """One operation under its tenant condition; a foreign id is an unknown id. `tenant_id` None is the operator's view."""
+    rows = await database.fetch(statement("store", "find"), {"operation_id": operation_id, "tenant_id": tenant_id})
+    return operation_of(rows[0]) if rows else None
+
+
+async def scan(
+    database: Database, *, tenant_id: str | None, phase: Phase | None, limit: int | None
+) -> AsyncIterator[tuple[Operation, tuple[Delivery, ...]]]:
+    """Every matching operation with its outputs, oldest first, in keyset pages: a list may be longer than memory."""
+    after: UUID = UUID(int=0)
+    left = limit
+    while left is None or left > 0:
+        size = PAGE if left is None else min(PAGE, left)
+        parameters: Mapping[str, Any] = {"tenant_id": tenant_id, "phase": phase, "after": after, "size": size}
+        rows = await database.fetch(statement("store", "list"), parameters)
+        outputs = await load_deliveries(database, [row["operation_id"] for row in rows]) if rows else {}
+        for row in rows:
+            yield operation_of(row), outputs[row["operation_id"]]
+        if len(rows) < size:
+            return
+        after = rows[-1]["operation_id"]
+        left = None if left is None else left - len(rows)
+
+
+async def story(database: Database, operation_id: OperationId) -> dict[str, list[Row]]:
+    """Everything kept about one operation: dispatches, messages, incidents, history."""
+    names = ("dispatches", "messages", "incidents", "history")
+    parameters = {"operation_id": operation_id}
+    return {name: list(await database.fetch(statement("store", f"show_{name}"), parameters)) for name in names}

@@ -1,0 +1,25 @@
+"""Every statement is a file with one caller; it is read once and never assembled from strings.
+
+A line `-- include: name` stands for `parts/name.sql`: the few sentences that every saving statement must say in the same words.
+"""
+
+import re
+from functools import cache
+from importlib.resources import files
+
+_INCLUDE = re.compile(r"^-- include: (\w+)\n", re.MULTILINE)
+_HEADER = re.compile(r"\A(?:--[^\n]*\n)+")
+
+
+@cache
+def statement(room: str, name: str) -> str:
+    """The text of `sql/statements/<room>/<name>.sql`, parts included. Example: `statement("store", "mark")`."""
+    return _INCLUDE.sub(lambda found: _without_header(_read("parts", found[1])), _read(room, name))
+
+
+def _read(room: str, name: str) -> str:
+    return (files("coatcheck") / "sql" / "statements" / room / f"{name}.sql").read_text(encoding="utf-8")
+
+
+def _without_header(text: str) -> str:
+    return _HEADER.sub("", text)

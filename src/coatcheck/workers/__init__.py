@@ -1,0 +1,1 @@
+"""Handlers of messages. Each reads as a list of verbs: load, check, mark, call, decide, save."""

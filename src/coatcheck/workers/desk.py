@@ -1,0 +1,112 @@
+"""What every handler works with: the doors for writes and reads, each batching by itself, and the worker's own counts.
+
+The two committers are apart so that a slow batch of looks never delays a paid id.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from coatcheck.core.actions import ParkReason, WaitReason
+from coatcheck.core.operation import Operation, OperationId
+from coatcheck.core.steps import DecideStep, Incident, Refusal, Step
+from coatcheck.queue.leases import Acknowledge, Message, Release, SetAside
+from coatcheck.seams import Seams
+from coatcheck.store.committer import Committer
+from coatcheck.store.door import ConcludeSave, DecideSave, DeliverSave, MarkSave, Save, Saved, SnapshotSave, Status
+from coatcheck.store.incidents import Note
+from coatcheck.store.operations import Delivery
+from coatcheck.store.requests import DeliveriesOf, OperationOf, SpecificationOf
+from coatcheck.workers.tally import Tally
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """A leased message with the operation as it stood when the lease began."""
+
+    message: Message
+    operation: Operation
+
+
+@dataclass(slots=True, kw_only=True)
+class Desk:
+    """One worker's tools. `money` saves marks, conclusions and decisions; `looks` everything else; `reads` loads in batches."""
+
+    worker: str
+    seams: Seams
+    money: Committer
+    looks: Committer
+    reads: Committer
+    tally: Tally = field(default_factory=Tally)
+    wake: Callable[[float], None] = lambda _delay_s: None
+    renew: Callable[[Message], Awaitable[bool]] | None = None
+    lost: set[tuple[OperationId, int]] = field(default_factory=set)
+
+    async def save(self, save: Save) -> Saved:
+        """Save a step through the one door. A stale one is counted by its kind."""
+        committer = self.money if isinstance(save, MarkSave | ConcludeSave | DecideSave) else self.looks
+        saved: Saved = await committer.save(save)
+        if saved.status in (Status.STALE, Status.EVIDENCE):
+            self.tally.stale[_cause(save)] += 1
+        self.wake(0.0)
+        return saved
+
+    async def decide(self, step: Step | Refusal) -> Saved | None:
+        """Save a decision; None when the table refused it."""
+        return await self.save(DecideSave(step=step)) if isinstance(step, DecideStep) else None
+
+    async def release(
+        self, message: Message, delay_s: float, reason: WaitReason | None = None, *, forgives: bool = True
+    ) -> None:
+        """Give a message back. A lease that was lost meanwhile is counted; its new holder goes on."""
+        kept = await self.looks.save(Release(message=message, delay_s=delay_s, reason=reason, forgives=forgives))
+        self._count_lost(kept)
+        self.wake(delay_s)
+
+    async def acknowledge(self, message: Message) -> None:
+        """End a lane that has nothing left to do."""
+        self._count_lost(await self.looks.save(Acknowledge(message=message)))
+
+    async def park(self, message: Message, reason: ParkReason) -> None:
+        """Set a message aside for a person."""
+        self._count_lost(await self.looks.save(SetAside(message=message, reason=reason)))
+
+    async def note(self, operation_id: OperationId, incident: Incident) -> None:
+        """Write down a protocol fault."""
+        await self.looks.save(Note(operation_id=operation_id, incident=incident))
+
+    async def operation(self, operation_id: OperationId) -> Operation | None:
+        """The operation as it stands now."""
+        found: Operation | None = await self.reads.save(OperationOf(operation_id=operation_id))
+        return found
+
+    async def specification(self, operation_id: OperationId) -> str | None:
+        """The immutable text."""
+        found: str | None = await self.reads.save(SpecificationOf(operation_id=operation_id))
+        return found
+
+    async def deliveries(self, operation_id: OperationId) -> tuple[Delivery, ...]:
+        """The operation's outputs."""
+        found: tuple[Delivery, ...] = await self.reads.save(DeliveriesOf(operation_id=operation_id))
+        return found
+
+    async def still_holds(self, message: Message) -> bool:
+        """Whether the lease is still ours, asked of the database."""
+        return self.renew is None or await self.renew(message)
+
+    def _count_lost(self, kept: bool) -> None:
+        if not kept:
+            self.tally.stale["lease"] += 1
+
+
+def _cause(save: Save) -> str:
+    match save:
+        case MarkSave():
+            return "mark"
+        case ConcludeSave():
+            return "conclude"
+        case SnapshotSave():
+            return "snapshot"
+        case DeliverSave():
+            return "deliver"
+        case DecideSave():
+            return "decide"

@@ -1,0 +1,190 @@
+"""The only place where money is spent: one POST per mark, after the mark's commit was seen, and never again by itself.
+
+A list of verbs: check, read, mark, send, decide, save. Whatever goes wrong after the mark ends in a recorded outcome or in `uncertain`.
+"""
+
+import hashlib
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from coatcheck.config import ProviderSettings
+from coatcheck.core import events as ev
+from coatcheck.core.actions import ParkReason, WaitReason
+from coatcheck.core.delays import backoff_s
+from coatcheck.core.evidence import Exchange, Stage
+from coatcheck.core.machine import advance
+from coatcheck.core.operation import DispatchId, Operation, Phase
+from coatcheck.core.steps import MarkStep, Refusal
+from coatcheck.provider.port import CreatePort
+from coatcheck.provider.progress import Progress
+from coatcheck.provider.wire import SendWindow, post
+from coatcheck.seams import Point
+from coatcheck.store.door import MarkSave, Saved, Status
+from coatcheck.workers.conclusion import Ended, conclude
+from coatcheck.workers.desk import Desk, Work
+from coatcheck.workers.reconcile import conclude_doubt
+
+_PAUSE_S = (5.0, 15.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Creating:
+    """What dispatching to one configured provider takes."""
+
+    port: CreatePort
+    settings: ProviderSettings
+    lease_s: float
+    tls: ssl.SSLContext
+
+
+class Dispatcher:
+    """Handles `dispatch` messages."""
+
+    def __init__(self, desk: Desk, providers: Mapping[str, Creating]) -> None:
+        self._desk = desk
+        self._providers = providers
+
+    async def handle(self, work: Work) -> None:
+        """Dispatch the operation if it is prepared and due; a repeated message never means a repeated POST."""
+        reached = self._desk.seams.faults.reached
+        reached(Point.D2_LOADED)
+        if not await self._is_due(work):
+            return
+        text = await self._specification(work)
+        if text is None:
+            return
+        reached(Point.D3_CHECKED)
+        await self._dispatch(work, text, self._providers[work.message.provider])
+
+    async def _dispatch(self, work: Work, text: bytes, creating: Creating) -> None:
+        seams = self._desk.seams
+        began = seams.clock.boottime()  # before the mark is handed over: its commit's duration counts against the window
+        dispatch_id = DispatchId(seams.ids.uuid7())
+        seams.faults.reached(Point.D4_MARK_COMMIT_SENT)
+        saved = await self._mark(work.operation, dispatch_id, creating)
+        if not saved.applied:
+            await self._after_refused_mark(work, dispatch_id, saved.status, creating, began)
+            return
+        seams.faults.reached(Point.D5_MARK_DURABLE)
+        marked = _marked(work.operation, dispatch_id, creating, saved)
+        exchange = await self._send(text, creating, began)
+        reply = creating.port.reply(exchange, dispatch_id=dispatch_id, now=seams.clock.now())
+        seams.faults.reached(Point.D11_PARSED)
+        await self._save(work, marked, reply, exchange, creating, began)
+
+    async def _is_due(self, work: Work) -> bool:
+        """Check what the message refers to; anything but a prepared operation is dealt with here and is not sent."""
+        operation, desk = work.operation, self._desk
+        match operation.phase:
+            case Phase.PREPARED if operation.is_withdrawn:
+                await desk.decide(advance(operation, ev.DeadlinePassed(), operation.read_at))
+            case Phase.PREPARED if operation.not_before_at and operation.not_before_at > operation.read_at:
+                await desk.release(work.message, (operation.not_before_at - operation.read_at).total_seconds())
+            case Phase.PREPARED:
+                return work.message.slot not in desk.lost
+            case Phase.DISPATCHING:
+                await conclude_doubt(desk, work)
+            case Phase.UNCERTAIN:
+                await desk.park(work.message, ParkReason.UNCERTAIN)
+            case Phase.ACCEPTED | Phase.SUBMISSION_FAILED:
+                await desk.decide(advance(operation, ev.Reobserve(actor=desk.worker, reason="redelivered"), operation.read_at))
+            case Phase.REJECTED | Phase.CANCELLED | Phase.ABANDONED:
+                await desk.acknowledge(work.message)
+        return False
+
+    async def _specification(self, work: Work) -> bytes | None:
+        """Read the immutable text and hash it again; a text that is not the approved one is never sent."""
+        text = await self._desk.specification(work.operation.operation_id)
+        body = text.encode() if text is not None else b""
+        if hashlib.sha256(body).hexdigest() == work.operation.specification_hash:
+            return body
+        await self._desk.park(work.message, ParkReason.SPECIFICATION)
+        return None
+
+    async def _mark(self, operation: Operation, dispatch_id: DispatchId, creating: Creating) -> Saved:
+        """Commit "may be sent from now on"."""
+        settings = creating.settings
+        step = advance(operation, ev.Mark(dispatch_id=dispatch_id, account=settings.account), operation.read_at)
+        if not isinstance(step, MarkStep):
+            return Saved(status=Status.STALE)
+        return await self._desk.save(
+            MarkSave(
+                step=step,
+                send_s=settings.send_s,
+                quiescent_s=settings.send_s + settings.timeout_s + settings.service_lag_s + settings.margin_s,
+                lease_s=creating.lease_s,
+                pause_s=self._desk.seams.jitter.between(*_PAUSE_S),
+            )
+        )
+
+    async def _after_refused_mark(
+        self, work: Work, dispatch_id: DispatchId, status: Status, creating: Creating, began: float
+    ) -> None:
+        """No POST follows: the operation moved on, its account is paused, or nobody saw the mark's commit."""
+        if status is Status.PAUSED:
+            return
+        operation = await self._desk.operation(work.operation.operation_id)
+        if status is Status.UNKNOWN and operation is not None and operation.dispatch_id == dispatch_id:
+            # the mark is there after all, and this process knows that nothing was sent under it
+            reply = ev.NotSent(dispatch_id=dispatch_id, cause="mark_commit_unknown")
+            await self._save(work, operation, reply, Exchange(stage=Stage.MARKED), creating, began)
+            return
+        await self._desk.release(work.message, 0.0)
+
+    async def _send(self, text: bytes, creating: Creating, began: float) -> Exchange:
+        """The one POST."""
+        seams, settings = self._desk.seams, creating.settings
+        return await post(
+            creating.port.create(text),
+            window=SendWindow(send_by=began + settings.send_s, limit_s=settings.timeout_s),
+            progress=Progress(seams.clock),
+            tls=creating.tls,
+            seams=seams,
+        )
+
+    async def _save(
+        self, work: Work, marked: Operation, reply: ev.Reply, exchange: Exchange, creating: Creating, began: float
+    ) -> None:
+        """Save the end of the POST; whoever swept or decided meanwhile, the evidence is written and an id is not dropped."""
+        ended = Ended(
+            reply=self._with_delay(reply, work, creating),
+            exchange=exchange,
+            account=creating.settings.account,
+            number=marked.dispatch_count,
+            authorisation=marked.authorisation,
+            authorised_by=marked.authorised_by,
+            settle_s=creating.settings.service_lag_s + creating.settings.margin_s,
+            began=began,
+            secret=creating.settings.endpoint().api_key.reveal(),
+        )
+        await conclude(self._desk, marked, ended)
+
+    def _with_delay(self, reply: ev.Reply, work: Work, creating: Creating) -> ev.Reply:
+        """Say how long a return to `prepared` waits, and how long an accepted job is observed."""
+        waited, chance = work.message.waited, self._desk.seams.jitter.between(0, 1)
+        match reply:
+            case ev.Throttled():
+                count = waited.count if waited.reason == WaitReason.THROTTLED else 0
+                floor_s = backoff_s(count, chance, first_s=0.1)
+                asked_s = reply.retry_after_s
+                return replace(reply, delay_s=max(asked_s, floor_s) if asked_s is not None else backoff_s(count, chance))
+            case ev.NotSent():
+                count = waited.count if waited.reason == WaitReason.NOT_SENT else 0
+                return replace(reply, delay_s=backoff_s(count, chance))
+            case ev.Accepted() | ev.FailedWithId():
+                return replace(reply, observe_for_s=creating.settings.observe_for_s)
+            case _:
+                return reply
+
+
+def _marked(operation: Operation, dispatch_id: DispatchId, creating: Creating, saved: Saved) -> Operation:
+    """The operation as the mark left it."""
+    return replace(
+        operation,
+        phase=Phase.DISPATCHING,
+        dispatch_id=dispatch_id,
+        account=creating.settings.account,
+        dispatch_count=operation.dispatch_count + 1,
+        revision=saved.revision if saved.revision is not None else operation.revision + 1,
+    )

@@ -1,0 +1,215 @@
+"""The worker's loop: claim, hand out, and survive what a handler did not foresee. The only place that catches every exception.
+
+After an unforeseen exception the message goes back uncounted as an orderly end; in `dispatching` that means doubt at once. A message
+whose leases keep ending badly is parked instead of being handled, so it cannot take one worker after another with it.
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import psycopg
+
+from coatcheck.core import events as ev
+from coatcheck.core.actions import Action, ParkReason
+from coatcheck.core.delays import backoff_s
+from coatcheck.core.identity import operation_text
+from coatcheck.core.machine import advance
+from coatcheck.core.operation import Phase
+from coatcheck.errors import CoatcheckError
+from coatcheck.queue.leases import SCHEMA_VERSIONS
+from coatcheck.seams import Point
+from coatcheck.store.db import Database
+from coatcheck.store.statements import statement
+from coatcheck.workers.desk import Desk, Work
+from coatcheck.workers.lessor import Lessor
+from coatcheck.workers.listener import Bedtime
+from coatcheck.workers.renewal import Renewer, settled
+
+logger = logging.getLogger(__name__)
+
+BAD_LEASES = 5
+"""Consecutive leases of one message that may end badly before it is parked."""
+_OUTAGE_PAUSE_S = (0.2, 2.0)
+_RECEIVED: Mapping[Action, Point] = {
+    Action.DISPATCH: Point.D1_RECEIVED,
+    Action.OBSERVE: Point.O1_RECEIVED,
+    Action.DELIVER: Point.V1_RECEIVED,
+}
+_INTERRUPTIBLE = frozenset({Action.OBSERVE, Action.DELIVER})
+"""Actions that may be cut off at any await: they only read, and whoever repeats them loses nothing."""
+
+
+class Handler(Protocol):
+    """Does one short, repeatable action."""
+
+    async def handle(self, work: Work) -> None:
+        """Do it. Outcomes are saved, not returned; what is raised was not foreseen."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """What `until idle` counts: the worker's own actions, providers and accounts."""
+
+    actions: Sequence[Action]
+    providers: Sequence[str]
+    accounts: Sequence[str]
+
+
+class Worker:
+    """Runs handlers on what the lessor claims until it is drained, or until nothing is left to do.
+
+    Example: `await worker.run(until_idle=True)`.
+    """
+
+    def __init__(
+        self,
+        *,
+        desk: Desk,
+        lessor: Lessor,
+        renewer: Renewer,
+        handlers: Mapping[Action, Handler],
+        scope: Scope,
+        database: Database,
+        bedtime: Bedtime | None,
+    ) -> None:
+        self._desk = desk
+        self._lessor = lessor
+        self._renewer = renewer
+        self._handlers = handlers
+        self._scope = scope
+        self._database = database
+        self._bedtime = bedtime
+        self._tasks: dict[asyncio.Task[None], Work] = {}
+        self._draining = asyncio.Event()
+
+    def drain(self) -> None:
+        """Stop leasing, let dispatches finish, give the rest back, then end. May be called from a signal handler."""
+        self._draining.set()
+        self._lessor.wake()
+
+    async def run(self, *, until_idle: bool = False) -> None:
+        """Work. Returns when drained or, with `until_idle`, when only parked, accounting and waiting rows are left."""
+        renewing = asyncio.create_task(self._renewer.run(), name="renewer")
+        tried_waiting = False
+        try:
+            while not self._draining.is_set():
+                claimed = await self._claim()
+                if claimed:
+                    tried_waiting = False
+                    continue
+                if until_idle and not self._tasks:
+                    left, waiting = await self._left()
+                    if left == 0 and (waiting == 0 or tried_waiting):
+                        return
+                    if left == 0:
+                        await self._database.fetch(statement("queue", "retry_waiting"), {"provider": list(self._scope.providers)})
+                        tried_waiting = True
+                        await self._claim()
+                        continue
+                await self._rest()
+        finally:
+            await self._finish()
+            await settled(renewing)
+
+    async def _claim(self) -> int:
+        """Claim and hand out; how many messages there were. An outage is waited out."""
+        try:
+            found = await self._lessor.claim()
+        except (psycopg.Error, CoatcheckError) as error:
+            logger.warning("claim failed", extra={"error": type(error).__name__})
+            await self._desk.seams.sleep(self._desk.seams.jitter.between(*_OUTAGE_PAUSE_S))
+            return 0
+        for work in found:
+            task = asyncio.create_task(self._work(work), name=f"{work.message.action} {operation_text(work.message.operation_id)}")
+            self._tasks[task] = work
+            task.add_done_callback(self._ended)
+        return len(found)
+
+    async def _rest(self) -> None:
+        """Nothing was due: announce the sleep, look once more if that was news, then wait."""
+        try:
+            if self._bedtime is not None and not self._tasks and await self._bedtime.announce():
+                return
+        except (psycopg.Error, CoatcheckError) as error:
+            logger.warning("announcing failed", extra={"error": type(error).__name__})
+        await self._lessor.wait()
+
+    async def _left(self) -> tuple[int, int]:
+        try:
+            rows = await self._database.fetch(
+                statement("queue", "left"),
+                {
+                    "action": list(self._scope.actions),
+                    "provider": list(self._scope.providers),
+                    "account": list(self._scope.accounts),
+                    "schema_version": list(SCHEMA_VERSIONS),
+                },
+            )
+        except (psycopg.Error, CoatcheckError):
+            return 1, 0
+        row = rows[0]
+        if row["left_count"] and row["next_s"] is not None:
+            self._lessor.wake(max(0.001, row["next_s"]))
+        return row["left_count"], row["waiting_count"]
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        work = self._tasks.pop(task)
+        self._renewer.drop(work.message)
+        self._lessor.done(work.message.action)
+
+    async def _work(self, work: Work) -> None:
+        """Handle one message."""
+        desk, message = self._desk, work.message
+        began = desk.seams.clock.boottime()
+        self._renewer.hold(message)
+        try:
+            if message.action in _RECEIVED:
+                desk.seams.faults.reached(_RECEIVED[message.action])
+            if message.lease_count > BAD_LEASES and message.action is not Action.RECONCILE:
+                await desk.park(message, ParkReason.LEASE_COUNT)
+                return
+            await self._handlers[message.action].handle(work)
+        except asyncio.CancelledError:
+            await desk.release(message, 0.0)
+            raise
+        except Exception as error:  # noqa: BLE001 - a handler's surprise must neither end the worker nor lose the message
+            logger.error("unforeseen", extra=_described(work, error))
+            await self._surprised(work)
+        finally:
+            desk.tally.took(message.action, round((desk.seams.clock.boottime() - began) * 1000))
+
+    async def _surprised(self, work: Work) -> None:
+        """Doubt at once if the mark of this message's dispatch is committed, else the message goes back and its bad lease counts."""
+        desk, message = self._desk, work.message
+        operation = await desk.operation(message.operation_id)
+        mine = operation is not None and operation.dispatch_count > work.operation.dispatch_count
+        if operation is not None and mine and operation.phase is Phase.DISPATCHING and message.action is Action.DISPATCH:
+            event = ev.LeaseEnded(dispatch_id=operation.dispatch_id, cause="unforeseen")
+            await desk.decide(advance(operation, event, operation.read_at))
+            return
+        delay_s = backoff_s(message.lease_count, desk.seams.jitter.between(0, 1))
+        await desk.release(message, delay_s, forgives=False)
+
+    async def _finish(self) -> None:
+        """Let dispatches end; cut off what may be repeated freely and give it back."""
+        for task, work in list(self._tasks.items()):
+            if work.message.action in _INTERRUPTIBLE:
+                task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+def _described(work: Work, error: Exception) -> dict[str, object]:
+    """A surprise without its text, which could quote a specification or a credential."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    place = f"{trace.tb_frame.f_code.co_qualname}:{trace.tb_lineno}" if trace is not None else "?"
+    return {
+        "operation_id": operation_text(work.message.operation_id),
+        "action": work.message.action,
+        "error": type(error).__name__,
+        "place": place,
+    }

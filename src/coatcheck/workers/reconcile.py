@@ -1,0 +1,40 @@
+"""Where a lease ends in `dispatching`, doubt begins: the only way on is `uncertain` (S3). Needs no adapter, so any worker does it."""
+
+from coatcheck.core import events as ev
+from coatcheck.core.actions import ParkReason
+from coatcheck.core.machine import advance
+from coatcheck.core.operation import Phase
+from coatcheck.seams import Point
+from coatcheck.workers.desk import Desk, Work
+
+
+async def conclude_doubt(desk: Desk, work: Work) -> None:
+    """Make it uncertain, unless the lane was aimed anew since: then its sender is alive, or somebody was faster."""
+    operation = work.operation
+    if not await desk.still_holds(work.message):
+        desk.tally.stale["lease"] += 1
+        return
+    desk.seams.faults.reached(Point.R3_DECISION_COMMIT_SENT)
+    await desk.decide(advance(operation, ev.LeaseEnded(dispatch_id=operation.dispatch_id), operation.read_at))
+    desk.seams.faults.reached(Point.R4_DECIDED)
+
+
+class Reconciler:
+    """Handles `reconcile` messages: dispatches whose lease ended, and uncertain operations that are to be looked up."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    async def handle(self, work: Work) -> None:
+        """Conclude the doubt; an operation that is uncertain already waits for a person."""
+        self._desk.seams.faults.reached(Point.R1_SCANNED)
+        match work.operation.phase:
+            case Phase.DISPATCHING:
+                await conclude_doubt(self._desk, work)
+            case Phase.UNCERTAIN:
+                await self._desk.park(work.message, ParkReason.UNCERTAIN)
+            case Phase.REJECTED | Phase.CANCELLED | Phase.ABANDONED:
+                await self._desk.acknowledge(work.message)
+            case Phase.PREPARED | Phase.ACCEPTED | Phase.SUBMISSION_FAILED:
+                # whoever moved the operation on aimed the lane anew; this lease is the older one
+                await self._desk.release(work.message, 1.0)

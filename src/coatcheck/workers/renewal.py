@@ -1,0 +1,92 @@
+"""Keeps leases whose action legitimately lasts longer. A lease that could not be kept is counted, and its action stops claiming exclusivity."""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import psycopg
+
+from coatcheck.core.actions import Action
+from coatcheck.core.operation import OperationId
+from coatcheck.errors import CoatcheckError
+from coatcheck.queue.leases import Leases, Message
+from coatcheck.seams import Seams
+from coatcheck.workers.tally import Tally
+
+logger = logging.getLogger(__name__)
+
+TICK_S = 1.0
+_SHARE: Mapping[Action, float] = {Action.DELIVER: 1 / 3}
+_USUAL_SHARE = 2 / 3
+"""A delivery may last as long as its output is large; every other action ends within its lease and is renewed only when it lags."""
+
+Slot = tuple[OperationId, int]
+
+
+@dataclass(slots=True)
+class _Held:
+    message: Message
+    kept_at: float
+
+
+class Renewer:
+    """Renews what `hold` was called for until `drop`. `lost` names the slots whose lease may belong to another worker."""
+
+    def __init__(self, leases: Leases, seams: Seams, tally: Tally, lost: set[Slot]) -> None:
+        self._leases = leases
+        self._seams = seams
+        self._tally = tally
+        self._held: dict[Slot, _Held] = {}
+        self._lost = lost
+
+    def hold(self, message: Message) -> None:
+        """The action on this message began."""
+        self._lost.discard(message.slot)
+        self._held[message.slot] = _Held(message, self._seams.clock.boottime())
+
+    def drop(self, message: Message) -> None:
+        """The action on this message ended."""
+        held = self._held.get(message.slot)
+        if held is not None and held.message.lease_token == message.lease_token:
+            del self._held[message.slot]
+            self._lost.discard(message.slot)
+
+    async def renew(self, message: Message) -> bool:
+        """Keep one lease now; False when it is not ours any more."""
+        return message.slot in await self._leases.renew([message])
+
+    async def run(self) -> None:
+        """Renew in batches until cancelled."""
+        while True:
+            await self._seams.sleep(TICK_S)
+            try:
+                await self._tick()
+            except (psycopg.Error, CoatcheckError) as error:
+                logger.warning("renewal failed", extra={"error": type(error).__name__})
+
+    async def _tick(self) -> None:
+        now = self._seams.clock.boottime()
+        late = [held for held in self._held.values() if now - held.kept_at >= held.message.lease_s * _share(held.message)]
+        if not late:
+            return
+        kept = await self._leases.renew([held.message for held in late])
+        for held in late:
+            slot = held.message.slot
+            if slot in kept:
+                held.kept_at = now
+            elif slot in self._held:
+                # the action saves by guarded writes only; here it is known that its authority ended
+                self._tally.lease_renewal_failures += 1
+                self._lost.add(slot)
+                del self._held[slot]
+
+
+def _share(message: Message) -> float:
+    return _SHARE.get(message.action, _USUAL_SHARE)
+
+
+async def settled(task: asyncio.Task[None]) -> None:
+    """Cancel a background task and wait for its end."""
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
