@@ -1,0 +1,187 @@
+"""A folder as a sink: written beside, flushed, then linked to its final name, so that no crash shows half an object.
+
+Names are opened one folder at a time from the root's descriptor and never through a symbolic link, so nothing planted in the tree can
+lead a write out of it. Blocking calls run on threads of the sink's own: a slow disk delays neither the event loop nor name resolution.
+"""
+
+import asyncio
+import errno
+import hashlib
+import os
+import stat
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TypeVar
+
+from coatcheck.delivery.outcome import Reason, Stopped
+from coatcheck.delivery.sink import Place
+from coatcheck.seams import Seams
+
+Result = TypeVar("Result")
+
+INCOMING = ".incoming"
+_TEMPORARY = ".part"
+_FILE_MODE = 0o600
+_FOLDER_MODE = 0o700
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class FileSink:
+    """Objects as `<root>/<tenant hash>/<operation_id>/<index>-<sha256>.<extension>`, temporaries in `<root>/.incoming`.
+
+    One call: `FileSink(Path("/var/lib/outputs"), seams=Seams.real())`. The file system must know hard links.
+    """
+
+    def __init__(self, root: Path, *, seams: Seams, threads: int = 4) -> None:
+        self.root = root.resolve()
+        self._seams = seams
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="coatcheck-sink")
+
+    def begin(self, place: Place) -> "FileUpload":
+        """An upload for `place`; its temporary is made by the first write."""
+        return FileUpload(self, place, f"{place.operation_id}-{place.index}-{self._seams.ids.uuid7()}{_TEMPORARY}")
+
+    async def sweep(self, older_than_s: float) -> int:
+        """Remove temporaries that a killed process left, untouched for `older_than_s` seconds, and return how many."""
+        return await self.run(lambda: self._sweep(self._seams.clock.now().timestamp() - older_than_s))
+
+    async def run(self, blocking: Callable[[], Result]) -> Result:
+        """Run `blocking` on a thread of the sink, to its end even when the caller is cancelled. Raises `Stopped` for OSError."""
+        try:
+            return await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._threads, blocking))
+        except OSError as error:
+            reason = Reason.SINK_FULL if error.errno in _FULL else Reason.SINK_FAILED
+            raise Stopped(reason, f"{errno.errorcode.get(error.errno or 0, 'unknown')}: {error.strerror}") from None
+
+    @contextmanager
+    def opened_root(self) -> Iterator[int]:
+        """A descriptor of the root, which is made when missing."""
+        self.root.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
+        with closing(os.open(self.root, _FOLDER_FLAGS)) as root:
+            yield root
+
+    def _sweep(self, before: float) -> int:
+        count = 0
+        with self.opened_root() as root, closing(open_folder(root, INCOMING)) as incoming:
+            for name in os.listdir(incoming):  # noqa: PTH208 - a descriptor, not a path
+                with suppress(FileNotFoundError):
+                    if name.endswith(_TEMPORARY) and os.lstat(name, dir_fd=incoming).st_mtime < before:
+                        os.unlink(name, dir_fd=incoming)
+                        count += 1
+        return count
+
+
+class FileUpload:
+    """One temporary on its way to its name. The lock makes a discard wait for a write that a cancelled caller left running."""
+
+    def __init__(self, sink: FileSink, place: Place, temporary: str) -> None:
+        self._sink = sink
+        self._place = place
+        self._temporary = temporary
+        self._lock = threading.Lock()
+        self._incoming: int | None = None
+        self._file: int | None = None
+        self._discarded = False
+
+    async def write(self, data: bytes) -> None:
+        """Append `data` to the temporary."""
+        await self._sink.run(lambda: self._write(data))
+
+    async def complete(self) -> None:
+        """Flush the temporary to the disk."""
+        await self._sink.run(self._complete)
+
+    async def publish(self, *, sha256: str, bytes_count: int, extension: str) -> str:
+        """Link the temporary to its final name and flush the folders above it; returns a `file:///…` URI."""
+        name = self._place.file_name(sha256, extension)
+        await self._sink.run(lambda: self._publish(name, sha256, bytes_count))
+        return (self._sink.root / self._place.tenant_folder / self._place.operation_id / name).as_uri()
+
+    async def discard(self) -> None:
+        """Close and remove the temporary."""
+        with suppress(Stopped):
+            await self._sink.run(self._discard)
+
+    def _write(self, data: bytes) -> None:
+        with self._lock:
+            if self._discarded:
+                return
+            left = memoryview(data)
+            file = self._file if self._file is not None else self._open()
+            while left:
+                left = left[os.write(file, left) :]
+
+    def _open(self) -> int:
+        with self._sink.opened_root() as root:
+            self._incoming = open_folder(root, INCOMING)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        self._file = os.open(self._temporary, flags, _FILE_MODE, dir_fd=self._incoming)
+        return self._file
+
+    def _complete(self) -> None:
+        with self._lock:
+            if self._file is not None:
+                os.fsync(self._file)
+
+    def _publish(self, name: str, sha256: str, bytes_count: int) -> None:
+        with (
+            self._lock,
+            self._sink.opened_root() as root,
+            closing(open_folder(root, self._place.tenant_folder)) as tenant,
+            closing(open_folder(tenant, self._place.operation_id)) as folder,
+        ):
+            if self._discarded or self._incoming is None:
+                raise Stopped(Reason.SINK_FAILED, "published after it was discarded")
+            try:
+                os.link(self._temporary, name, src_dir_fd=self._incoming, dst_dir_fd=folder, follow_symlinks=False)
+            except FileExistsError:
+                _check_existing(folder, name, sha256, bytes_count)
+            # From leaf to root, made by us or not: another process may have made a folder and not flushed it yet.
+            for descriptor in (folder, tenant, root):
+                os.fsync(descriptor)
+
+    def _discard(self) -> None:
+        with self._lock:
+            self._discarded = True
+            file, incoming, self._file, self._incoming = self._file, self._incoming, None, None
+            if file is not None:
+                os.close(file)
+            if incoming is not None:
+                with closing(incoming), suppress(FileNotFoundError):
+                    os.unlink(self._temporary, dir_fd=incoming)
+
+
+def open_folder(parent: int, name: str) -> int:
+    """A descriptor of a folder in `parent`, made when missing; a symbolic link in its place is an OSError."""
+    with suppress(FileExistsError):
+        os.mkdir(name, _FOLDER_MODE, dir_fd=parent)
+    return os.open(name, _FOLDER_FLAGS, dir_fd=parent)
+
+
+@contextmanager
+def closing(descriptor: int) -> Iterator[int]:
+    """The descriptor, closed at the end."""
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _check_existing(folder: int, name: str, sha256: str, bytes_count: int) -> None:
+    """The name is content-addressed, but a name proves nothing: read the bytes. Never through a link, never waiting on a pipe."""
+    try:
+        descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        raise Stopped(Reason.SINK_CONFLICT, "a symbolic link has the object's name") from None
+    with open(descriptor, "rb") as existing:  # noqa: PTH123 - a descriptor, not a path
+        found = os.fstat(descriptor)
+        same = stat.S_ISREG(found.st_mode) and found.st_size == bytes_count
+        if not same or hashlib.file_digest(existing, "sha256").hexdigest() != sha256:
+            raise Stopped(Reason.SINK_CONFLICT, "an object of this name exists with other bytes")
+        os.fsync(descriptor)
