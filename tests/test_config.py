@@ -23,15 +23,15 @@ SECRET = "s3cret-key"
 
 
 def settings(folder: Path, **variables: str) -> Settings:
-    return load_settings({"HOME": "/home/ada", **variables}, folder)
+    return load_settings({"HOME": "/people/ada", **variables}, folder)
 
 
 def test_defaults_are_those_of_the_contract(tmp_path: Path) -> None:
     found = settings(tmp_path, **{f"{GENACE}BASE_URL": "https://api.example.com/v2/", f"{GENACE}API_KEY": SECRET})
     assert found.database_url is None
-    assert found.home == Path("/home/ada/.local/share/coatcheck")
-    assert found.sink == "file:///home/ada/.local/share/coatcheck/outputs"
-    assert found.sink_path == Path("/home/ada/.local/share/coatcheck/outputs")
+    assert found.home == Path("/people/ada/.local/share/coatcheck")
+    assert found.sink == "file:///people/ada/.local/share/coatcheck/outputs"
+    assert found.sink_path == Path("/people/ada/.local/share/coatcheck/outputs")
     assert (found.wake, found.deliver_tries, found.output_max_bytes) == (Wake.NOTIFY, 12, 2 * 1024**3)
     assert (found.lease.dispatch_s, found.lease.observe_s, found.lease.deliver_s) == (None, None, None)
     assert (found.concurrency.dispatch, found.concurrency.observe, found.concurrency.deliver) == (32, 1000, 8)
@@ -70,8 +70,8 @@ def test_nothing_given_is_enough_to_enqueue_and_read(tmp_path: Path) -> None:
 
 def test_the_home_follows_the_data_folder_of_the_desktop(tmp_path: Path) -> None:
     assert settings(tmp_path, XDG_DATA_HOME="/data").home == Path("/data/coatcheck")
-    assert settings(tmp_path, XDG_DATA_HOME="relative").home == Path("/home/ada/.local/share/coatcheck")
-    assert settings(tmp_path, COATCHECK_HOME="~/coats").home == Path("/home/ada/coats")
+    assert settings(tmp_path, XDG_DATA_HOME="relative").home == Path("/people/ada/.local/share/coatcheck")
+    assert settings(tmp_path, COATCHECK_HOME="~/coats").home == Path("/people/ada/coats")
     assert settings(tmp_path, COATCHECK_HOME="coats").home == tmp_path / "coats"
 
 

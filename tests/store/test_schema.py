@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from threading import Barrier
-from time import monotonic
 
 import psycopg
 import pytest
@@ -20,6 +19,7 @@ from coatcheck.devdb import DevPostgres
 from coatcheck.errors import Refused, SchemaMismatch, Unavailable
 from coatcheck.store import schema
 from coatcheck.store.schema import Migration, State
+from waiting import until
 
 MIGRATIONS = schema.read_migrations(
     iter(
@@ -64,15 +64,9 @@ def states(database: postgres.Database) -> list[str]:
 
 def wait_for_waiters(database: postgres.Database, count: int) -> None:
     """Until `count` sessions of this database wait for an advisory lock."""
-    deadline = monotonic() + 30
+    waiting = "select from pg_stat_activity where datname = current_database() and wait_event = 'advisory'"
     with database.connect() as connection:
-        while monotonic() < deadline:
-            found = connection.execute(
-                "select count(*) from pg_stat_activity where datname = current_database() and wait_event = 'advisory'"
-            ).fetchone()
-            if found == (count,):
-                return
-    raise AssertionError(f"expected {count} sessions waiting for an advisory lock within 30 s")
+        until(lambda: len(connection.execute(waiting).fetchall()) == count)
 
 
 def test_the_shipped_migrations_lead_from_nothing_to_the_required_version(fresh: postgres.Database) -> None:

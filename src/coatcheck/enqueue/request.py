@@ -1,0 +1,142 @@
+"""What is asked of `coatcheck.enqueue_v1`, checked before the database sees it and never shown: it carries the specification."""
+
+import json
+import re
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from decimal import Decimal
+
+from coatcheck.core.fingerprint import Fingerprint, fingerprint
+from coatcheck.core.operation import TenantId
+from coatcheck.errors import Refused
+
+NAME_LIMIT_BYTES = 255
+UNIT_LIMIT_BYTES = 32
+PRIORITY_LIMIT = 9999
+_PROVIDER = re.compile(r"[a-z][a-z0-9_]{0,62}", re.ASCII)
+_AMOUNT = re.compile(r"\d{1,18}(?:\.\d{1,12})?", re.ASCII)
+_AMOUNT_LIMIT = 10**18
+
+
+class Unshown(str):
+    """Text whose repr says nothing: libraries repeat a statement's parameters in their logs and errors by repr."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "'(not shown)'"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnqueueRequest:
+    """One checked request; `text` is the JSON that `enqueue_v1` takes, version 1."""
+
+    tenant_id: TenantId
+    operation_key: str
+    provider: str
+    specification_hash: str
+    text: Unshown = field(repr=False)
+
+
+def prepare(
+    *,
+    tenant_id: str,
+    key: str,
+    provider: str,
+    specification: object,
+    estimate: Decimal | int | str | None = None,
+    unit: str | None = None,
+    priority: int | None = None,
+    not_before_at: datetime | None = None,
+    dispatch_by_at: datetime | None = None,
+) -> EnqueueRequest:
+    """Check and write down a request, as `prepare(tenant_id="t1", key="order-7", provider="genace", specification={"prompt": "…"})`.
+
+    `estimate` is an amount of money: `Decimal`, int or text, never a float. Instants need an offset. `specification` is whatever
+    `core.fingerprint` takes, or a `Fingerprint`. Raises `SpecificationInvalid` and `Refused`.
+    """
+    found = specification if isinstance(specification, Fingerprint) else fingerprint(specification)
+    fields = {
+        "v": 1,
+        "tenant_id": _name("tenant_id", tenant_id, NAME_LIMIT_BYTES),
+        "operation_key": _name("key", key, NAME_LIMIT_BYTES),
+        "provider": _provider(provider),
+        "specification_text": found.text,
+        "estimate": None if estimate is None else _amount(estimate),
+        "unit": None if unit is None else _name("unit", unit, UNIT_LIMIT_BYTES),
+        "priority": None if priority is None else _priority(priority),
+        "not_before_at": None if not_before_at is None else _instant("not_before_at", not_before_at),
+        "dispatch_by_at": None if dispatch_by_at is None else _instant("dispatch_by_at", dispatch_by_at),
+    }
+    # ASCII, so that the encoding of a borrowed connection does not matter.
+    text = json.dumps({name: value for name, value in fields.items() if value is not None}, ensure_ascii=True)
+    return EnqueueRequest(
+        tenant_id=TenantId(tenant_id),
+        operation_key=key,
+        provider=provider,
+        specification_hash=found.sha256_hex,
+        text=Unshown(text),
+    )
+
+
+def _name(what: str, text: object, limit_bytes: int) -> str:
+    if not isinstance(text, str):
+        raise Refused(f"{what}: expected text, got {type(text).__name__}")
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError:
+        raise Refused(f"{what}: expected Unicode text, got a lone surrogate") from None
+    if not 1 <= size <= limit_bytes:
+        raise Refused(f"{what}: expected 1 to {limit_bytes} bytes of UTF-8, got {size}")
+    if "\0" in text:
+        raise Refused(f"{what}: expected text without NUL, which PostgreSQL cannot keep, got one")
+    return str.__str__(text)
+
+
+def _provider(name: object) -> str:
+    if not isinstance(name, str) or _PROVIDER.fullmatch(name) is None:
+        raise Refused(
+            "provider: expected a configured name, a lower-case letter and up to 62 letters, digits or underscores, got something else"
+        )
+    return str.__str__(name)
+
+
+def _amount(amount: object) -> str:
+    if isinstance(amount, bool) or not isinstance(amount, Decimal | int | str):
+        raise Refused(
+            f"estimate: expected a Decimal, an int or text, got {type(amount).__name__}",
+            next="money is decimal: write Decimal('0.1'), not 0.1",
+        )
+    match = _AMOUNT.fullmatch(_digits(amount))
+    if match is None:
+        raise Refused("estimate: expected an amount from 0 to below 10^18 with at most 12 decimals, got something else")
+    return match[0]
+
+
+def _digits(amount: Decimal | int | str) -> str:
+    """The amount's plain digits; of what cannot be one, nothing."""
+    match amount:
+        case Decimal():
+            is_plain = amount.is_finite() and abs(amount.adjusted()) < NAME_LIMIT_BYTES
+            return f"{abs(amount) if amount == 0 else amount:f}" if is_plain else ""
+        case int():
+            return str(amount) if 0 <= amount < _AMOUNT_LIMIT else ""
+        case str():
+            return amount
+
+
+def _priority(priority: object) -> int:
+    if isinstance(priority, bool) or not isinstance(priority, int) or abs(priority) > PRIORITY_LIMIT:
+        raise Refused(
+            f"priority: expected a whole number from -{PRIORITY_LIMIT} to {PRIORITY_LIMIT}, got something else"
+        )
+    return int(priority)
+
+
+def _instant(what: str, instant: object) -> str:
+    if not isinstance(instant, datetime) or instant.utcoffset() is None:
+        raise Refused(f"{what}: expected a datetime with an offset, got something else", next="datetime(…, tzinfo=UTC)")
+    try:
+        return instant.astimezone(UTC).isoformat()
+    except OverflowError:
+        raise Refused(f"{what}: expected an instant between the years 1 and 9999 in UTC, got another") from None
