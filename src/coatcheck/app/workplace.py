@@ -4,7 +4,6 @@ Five PostgreSQL connections at most: two for committers, one for reads, one for 
 """
 
 import asyncio
-import ssl
 from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -44,6 +43,10 @@ CONNECTIONS = 5
 """PostgreSQL connections of one worker process."""
 
 
+_ABANDONED_S = 24 * 3600.0
+"""Age after which a temporary in the sink can only be a killed process's: far beyond the longest delivery."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Lines:
     """The worker's connections, each with its purpose."""
@@ -63,15 +66,15 @@ async def worker_of(
     incarnation = seams.ids.incarnation()
     async with AsyncExitStack() as stack:
         lines = _Lines(
-            **{
-                name: await stack.enter_async_context(opened(url, seams=seams, name=name))
-                for name in _Lines.__slots__
-            }
+            **{name: await stack.enter_async_context(opened(url, seams=seams, name=name)) for name in _Lines.__slots__}
         )
         await register(lines.leases, settings)
+        sink = FileSink(settings.sink_path, seams=seams)
+        if Action.DELIVER in roles:
+            await sink.sweep(_ABANDONED_S)
         gets = await stack.enter_async_context(Gets(tls=secure_context(), seams=seams))
         leases = Leases(lines.leases, incarnation)
-        desk = _desk(lines, leases, incarnation, seams)
+        desk = _desk(lines, incarnation, seams)
         renewer = Renewer(leases, seams, desk.tally, desk.lost)
         desk.renew = renewer.renew
         lessor = Lessor(leases, lines.leases, _capacities(settings, sums, roles), seams)
@@ -87,7 +90,7 @@ async def worker_of(
             desk=desk,
             lessor=lessor,
             renewer=renewer,
-            handlers=_handlers(settings, sums, desk, gets),
+            handlers=_handlers(settings, sums, desk, gets, sink),
             scope=_scope(settings, roles),
             database=lines.leases,
             bedtime=Bedtime(lines.leases, seams) if settings.wake is Wake.NOTIFY else None,
@@ -104,7 +107,7 @@ async def _in_background(stack: AsyncExitStack, work: Coroutine[None, None, None
     stack.push_async_callback(settled, asyncio.ensure_future(work))
 
 
-def _desk(lines: _Lines, leases: Leases, incarnation: str, seams: Seams) -> Desk:
+def _desk(lines: _Lines, incarnation: str, seams: Seams) -> Desk:
     money, looks, reader = Door(lines.money, incarnation), Door(lines.looks, incarnation), Reader(lines.reads)
     ends = Leases(lines.looks, incarnation)
     return Desk(
@@ -178,9 +181,8 @@ def _scope(settings: Settings, roles: Sequence[Action]) -> Scope:
     )
 
 
-def _handlers(settings: Settings, sums: LeaseSums, desk: Desk, gets: Gets) -> Mapping[Action, Handler]:
-    tls: ssl.SSLContext = secure_context()
-    sink = FileSink(settings.sink_path, seams=desk.seams)
+def _handlers(settings: Settings, sums: LeaseSums, desk: Desk, gets: Gets, sink: FileSink) -> Mapping[Action, Handler]:
+    tls = secure_context()
     creating, watching, delivering = {}, {}, {}
     for name, provider in settings.providers.items():
         adapter = adapter_of(provider)
@@ -191,6 +193,7 @@ def _handlers(settings: Settings, sums: LeaseSums, desk: Desk, gets: Gets) -> Ma
             policy=policy_of(provider, settings.output_hosts),
             limits=Limits(max_bytes=settings.output_max_bytes),
             seams=desk.seams,
+            tls=tls,
         )
         delivering[name] = Delivering(deliverer=deliverer, tries=settings.deliver_tries)
     return {

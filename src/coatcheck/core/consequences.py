@@ -22,8 +22,8 @@ from coatcheck.core.steps import (
     Boundary,
     ConcludeStep,
     DecideStep,
-    Delivery,
     DeliverStep,
+    Delivery,
     Incident,
     MarkStep,
     SnapshotStep,
@@ -146,7 +146,9 @@ def progress(at: Setting, event: ev.Snapshot) -> SnapshotStep:
         event,
         state,
         (Aim(lane=COURSE, action=Action.OBSERVE, delay_s=event.delay_s, wait_reason=WaitReason.ACTIVE),),
-        incident=Incident(kind="unknown_status", boundary=Boundary.THEIRS, detail=event.remote_status) if unknown else None,
+        incident=Incident(kind="unknown_status", boundary=Boundary.THEIRS, detail=event.remote_status)
+        if unknown
+        else None,
     )
 
 
@@ -174,9 +176,7 @@ def finish(at: Setting, event: ev.Snapshot) -> SnapshotStep:
 def _accounting(event: ev.Snapshot) -> tuple[LaneChange, ...]:
     if event.credits is not None:
         return (Drop(lane=COURSE),)
-    return (
-        Aim(lane=COURSE, action=Action.OBSERVE, delay_s=event.delay_s, wait_reason=WaitReason.ACCOUNTING),
-    )
+    return (Aim(lane=COURSE, action=Action.OBSERVE, delay_s=event.delay_s, wait_reason=WaitReason.ACCOUNTING),)
 
 
 def refresh(at: Setting, event: ev.Snapshot) -> SnapshotStep:
@@ -185,7 +185,8 @@ def refresh(at: Setting, event: ev.Snapshot) -> SnapshotStep:
     fresh = tuple(output for output in event.outputs if known.get(output.index, output.url) != output.url)
     # the wait reason stays, so the tries of the delivery go on counting: a service that renews its URLs for ever ends parked
     deliver = tuple(
-        Aim(lane=delivery_lane(output.index), action=Action.DELIVER, wait_reason=WaitReason.DELIVERY_FAILED) for output in fresh
+        Aim(lane=delivery_lane(output.index), action=Action.DELIVER, wait_reason=WaitReason.DELIVERY_FAILED)
+        for output in fresh
     )
     owed = () if at.operation.render_state is RenderState.SUCCEEDED else _accounting(event)
     return _look(at, event, at.operation.render_state, (*(owed or (Drop(lane=COURSE),)), *deliver), outputs=fresh)
@@ -272,9 +273,7 @@ def _decide(
 def doubt(at: Setting, event: ev.LeaseEnded) -> DecideStep:
     """The lease ended before a reply was saved: it may have been sent."""
     park = Park(lane=COURSE, action=Action.RECONCILE, reason=ParkReason.UNCERTAIN)
-    return replace(
-        _decide(at, at.operation.render_state, (park,)), reason=event.cause, outcome=Outcome.UNCERTAIN
-    )
+    return replace(_decide(at, at.operation.render_state, (park,)), reason=event.cause, outcome=Outcome.UNCERTAIN)
 
 
 def close_unsent(at: Setting, event: ev.Cancel | ev.DeadlinePassed) -> DecideStep:
@@ -312,9 +311,7 @@ def redispatch(at: Setting, event: ev.Redispatch) -> DecideStep:
 
 def _authorise(at: Setting, by: ev.Decided) -> DecideStep:
     aim = Aim(lane=COURSE, action=Action.DISPATCH)
-    return replace(
-        _decide(at, at.operation.render_state, (aim,), by), authorises=True, clears_withdrawal=True
-    )
+    return replace(_decide(at, at.operation.render_state, (aim,), by), authorises=True, clears_withdrawal=True)
 
 
 def write_off(at: Setting, event: ev.WriteOff) -> DecideStep:
@@ -325,9 +322,7 @@ def write_off(at: Setting, event: ev.WriteOff) -> DecideStep:
 def reobserve(at: Setting, event: ev.Reobserve) -> DecideStep:
     """Look again, with a new observation deadline."""
     aim = Aim(lane=COURSE, action=Action.OBSERVE)
-    return replace(
-        _decide(at, at.operation.render_state, (aim,), event), observe_for_s=event.observe_for_s
-    )
+    return replace(_decide(at, at.operation.render_state, (aim,), event), observe_for_s=event.observe_for_s)
 
 
 def redeliver(at: Setting, event: ev.Redeliver) -> DecideStep:

@@ -15,7 +15,7 @@ from coatcheck.core.operation import RemoteJobId
 ID_LIMIT: Final = 512
 """Characters of the longest remote id that is believed."""
 
-_UNPRINTABLE: Final = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+_UNPRINTABLE: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 """Control characters and lone surrogates: neither survives a log line, a URL or a PostgreSQL text."""
 
 

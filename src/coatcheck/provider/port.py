@@ -63,6 +63,13 @@ Look = Seen | StillWaiting | Transient | Absent | Denied | Nonsense
 """What one GET of a remote job brought back."""
 
 
+class Getter(Protocol):
+    """Carries out GETs, and GETs only: what observing is handed instead of a client."""
+
+    async def get(self, request: Request, *, timeout_s: float) -> Exchange:
+        """What came back within `timeout_s` seconds in all. Remote faults are in the value, never raised."""
+
+
 class LookPort(Protocol):
     """The half that is free and repeatable: all that observing and reconciling ever see of an adapter."""
 

@@ -116,7 +116,9 @@ class Leases:
             "reason": [item.reason for item in batch],
             "forgives": [item.forgives for item in batch],
         }
-        return _kept(await self._database.fetch(statement("queue", "release"), parameters), [item.message for item in batch])
+        return _kept(
+            await self._database.fetch(statement("queue", "release"), parameters), [item.message for item in batch]
+        )
 
     async def acknowledge(self, batch: Sequence[Acknowledge]) -> list[bool]:
         """Delete finished messages; False where the lease was lost already."""

@@ -86,7 +86,10 @@ class Committer:
         finally:
             # a defect ends this task: whoever waits must learn of it, not hang
             for waiting in [*self._waiting, *(waiting for batch in batches.values() for waiting in batch)]:
-                _fail(waiting, Unavailable("the committer ended", next="The lease ends by itself and another worker goes on."))
+                _fail(
+                    waiting,
+                    Unavailable("the committer ended", next="The lease ends by itself and another worker goes on."),
+                )
 
     def _gather(self) -> dict[type, list[_Waiting]]:
         """The next batches, by kind: each key once, the rest in their order for later."""

@@ -51,7 +51,9 @@ def trouble(error: Exception) -> Trouble:
         return Trouble.UNKNOWN
     state = getattr(error, "sqlstate", None)
     if state is None:
-        return Trouble.UNKNOWN if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) else Trouble.DEFECT
+        return (
+            Trouble.UNKNOWN if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) else Trouble.DEFECT
+        )
     if state == "55P03":
         return Trouble.LOCKED
     match state[:2]:
@@ -103,7 +105,9 @@ class Database:
             self._connection = None
             await connection.close()
         if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) and not statement_failed:
-            raise CommitUnknown("the connection to PostgreSQL broke during a statement", next="It is looked for.") from error
+            raise CommitUnknown(
+                "the connection to PostgreSQL broke during a statement", next="It is looked for."
+            ) from error
 
     async def _open(self) -> psycopg.AsyncConnection[Row]:
         if self._connection is None or self._connection.closed:
@@ -130,7 +134,9 @@ async def connect(url: str, name: str) -> psycopg.AsyncConnection[Row]:
         )
     except psycopg.OperationalError as error:
         message = f"PostgreSQL cannot be reached: {_reason(error)}"
-        raise Unavailable(message, next="Check COATCHECK_DATABASE_URL and that the server runs; nothing changed.") from None
+        raise Unavailable(
+            message, next="Check COATCHECK_DATABASE_URL and that the server runs; nothing changed."
+        ) from None
 
 
 def _reason(error: psycopg.OperationalError) -> str:

@@ -117,8 +117,18 @@ class Door:
     async def conclude(self, batch: Sequence[ConcludeSave]) -> list[Saved]:
         """Save the ends of POSTs."""
         columns = {
-            **_steps(batch, "operation_id", "dispatch_id", "event", "outcome", "phase", "withdrawn", "cause", "remote_job_id",
-                     "observe_for_s"),
+            **_steps(
+                batch,
+                "operation_id",
+                "dispatch_id",
+                "event",
+                "outcome",
+                "phase",
+                "withdrawn",
+                "cause",
+                "remote_job_id",
+                "observe_for_s",
+            ),
             **_own(batch, "account", "number", "authorisation", "authorised_by", "settle_s", "begun_ago_s", "reply"),
             **_evidence(batch),
             **_lanes(batch),
@@ -128,8 +138,17 @@ class Door:
     async def snapshot(self, batch: Sequence[SnapshotSave]) -> list[Saved]:
         """Save what looks changed."""
         columns = {
-            **_steps(batch, "operation_id", "revision", "remote_job_id", "event", "remote_status", "render_state", "settles",
-                     "error_code"),
+            **_steps(
+                batch,
+                "operation_id",
+                "revision",
+                "remote_job_id",
+                "event",
+                "remote_status",
+                "render_state",
+                "settles",
+                "error_code",
+            ),
             **_money(batch),
             **_outputs(batch),
             **_lanes(batch),
@@ -148,8 +167,21 @@ class Door:
     async def decide(self, batch: Sequence[DecideSave]) -> list[Saved]:
         """Save decisions."""
         columns = {
-            **_steps(batch, "operation_id", "revision", "event", "phase", "render_state", "actor", "reason", "outcome", "authorises",
-                     "requests_cancel", "clears_withdrawal", "observe_for_s"),
+            **_steps(
+                batch,
+                "operation_id",
+                "revision",
+                "event",
+                "phase",
+                "render_state",
+                "actor",
+                "reason",
+                "outcome",
+                "authorises",
+                "requests_cancel",
+                "clears_withdrawal",
+                "observe_for_s",
+            ),
             **_lanes(batch),
         }
         return await self._write("decide", batch, columns)
@@ -231,4 +263,3 @@ def _lane(change: LaneChange) -> tuple[int | None, str, str | None, float | None
             return None, "drop_all", None, None, None
         case Look():
             return 0, "look", None, None, None
-

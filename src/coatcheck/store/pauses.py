@@ -54,5 +54,7 @@ async def _change(database: Database, what: str, name: str, parameters: dict[str
     rows = await database.fetch(statement("store", what), parameters)
     if not rows:
         message = f"no provider named {name!r} is known"
-        raise NotFound(message, next="`coatcheck providers list` shows the names; a worker makes its configured ones known.")
+        raise NotFound(
+            message, next="`coatcheck providers list` shows the names; a worker makes its configured ones known."
+        )
     return ProviderRow(**rows[0])

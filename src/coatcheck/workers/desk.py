@@ -58,17 +58,16 @@ class Desk:
         self, message: Message, delay_s: float, reason: WaitReason | None = None, *, forgives: bool = True
     ) -> None:
         """Give a message back. A lease that was lost meanwhile is counted; its new holder goes on."""
-        kept = await self.looks.save(Release(message=message, delay_s=delay_s, reason=reason, forgives=forgives))
-        self._count_lost(kept)
+        await self._end(Release(message=message, delay_s=delay_s, reason=reason, forgives=forgives))
         self.wake(delay_s)
 
     async def acknowledge(self, message: Message) -> None:
         """End a lane that has nothing left to do."""
-        self._count_lost(await self.looks.save(Acknowledge(message=message)))
+        await self._end(Acknowledge(message=message))
 
     async def park(self, message: Message, reason: ParkReason) -> None:
         """Set a message aside for a person."""
-        self._count_lost(await self.looks.save(SetAside(message=message, reason=reason)))
+        await self._end(SetAside(message=message, reason=reason))
 
     async def note(self, operation_id: OperationId, incident: Incident) -> None:
         """Write down a protocol fault."""
@@ -93,8 +92,8 @@ class Desk:
         """Whether the lease is still ours, asked of the database."""
         return self.renew is None or await self.renew(message)
 
-    def _count_lost(self, kept: bool) -> None:
-        if not kept:
+    async def _end(self, end: Release | Acknowledge | SetAside) -> None:
+        if not await self.looks.save(end):
             self.tally.stale["lease"] += 1
 
 

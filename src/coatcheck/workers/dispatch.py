@@ -15,7 +15,7 @@ from coatcheck.core.delays import backoff_s
 from coatcheck.core.evidence import Exchange, Stage
 from coatcheck.core.machine import advance
 from coatcheck.core.operation import DispatchId, Operation, Phase
-from coatcheck.core.steps import MarkStep, Refusal
+from coatcheck.core.steps import MarkStep
 from coatcheck.provider.port import CreatePort
 from coatcheck.provider.progress import Progress
 from coatcheck.provider.wire import SendWindow, post
@@ -59,7 +59,9 @@ class Dispatcher:
 
     async def _dispatch(self, work: Work, text: bytes, creating: Creating) -> None:
         seams = self._desk.seams
-        began = seams.clock.boottime()  # before the mark is handed over: its commit's duration counts against the window
+        began = (
+            seams.clock.boottime()
+        )  # before the mark is handed over: its commit's duration counts against the window
         dispatch_id = DispatchId(seams.ids.uuid7())
         seams.faults.reached(Point.D4_MARK_COMMIT_SENT)
         saved = await self._mark(work.operation, dispatch_id, creating)
@@ -88,7 +90,9 @@ class Dispatcher:
             case Phase.UNCERTAIN:
                 await desk.park(work.message, ParkReason.UNCERTAIN)
             case Phase.ACCEPTED | Phase.SUBMISSION_FAILED:
-                await desk.decide(advance(operation, ev.Reobserve(actor=desk.worker, reason="redelivered"), operation.read_at))
+                await desk.decide(
+                    advance(operation, ev.Reobserve(actor=desk.worker, reason="redelivered"), operation.read_at)
+                )
             case Phase.REJECTED | Phase.CANCELLED | Phase.ABANDONED:
                 await desk.acknowledge(work.message)
         return False
@@ -168,7 +172,9 @@ class Dispatcher:
                 count = waited.count if waited.reason == WaitReason.THROTTLED else 0
                 floor_s = backoff_s(count, chance, first_s=0.1)
                 asked_s = reply.retry_after_s
-                return replace(reply, delay_s=max(asked_s, floor_s) if asked_s is not None else backoff_s(count, chance))
+                return replace(
+                    reply, delay_s=max(asked_s, floor_s) if asked_s is not None else backoff_s(count, chance)
+                )
             case ev.NotSent():
                 count = waited.count if waited.reason == WaitReason.NOT_SENT else 0
                 return replace(reply, delay_s=backoff_s(count, chance))

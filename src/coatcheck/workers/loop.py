@@ -105,7 +105,9 @@ class Worker:
                     if left == 0 and (waiting == 0 or tried_waiting):
                         return
                     if left == 0:
-                        await self._database.fetch(statement("queue", "retry_waiting"), {"provider": list(self._scope.providers)})
+                        await self._database.fetch(
+                            statement("queue", "retry_waiting"), {"provider": list(self._scope.providers)}
+                        )
                         tried_waiting = True
                         await self._claim()
                         continue
@@ -123,7 +125,9 @@ class Worker:
             await self._desk.seams.sleep(self._desk.seams.jitter.between(*_OUTAGE_PAUSE_S))
             return 0
         for work in found:
-            task = asyncio.create_task(self._work(work), name=f"{work.message.action} {operation_text(work.message.operation_id)}")
+            task = asyncio.create_task(
+                self._work(work), name=f"{work.message.action} {operation_text(work.message.operation_id)}"
+            )
             self._tasks[task] = work
             task.add_done_callback(self._ended)
         return len(found)
@@ -176,7 +180,8 @@ class Worker:
             await desk.release(message, 0.0)
             raise
         except Exception as error:  # noqa: BLE001 - a handler's surprise must neither end the worker nor lose the message
-            logger.error("unforeseen", extra=_described(work, error))
+            # not logger.exception: a traceback quotes values, and those may be a specification
+            logger.error("unforeseen", extra=_described(work, error))  # noqa: TRY400
             await self._surprised(work)
         finally:
             desk.tally.took(message.action, round((desk.seams.clock.boottime() - began) * 1000))
@@ -186,7 +191,12 @@ class Worker:
         desk, message = self._desk, work.message
         operation = await desk.operation(message.operation_id)
         mine = operation is not None and operation.dispatch_count > work.operation.dispatch_count
-        if operation is not None and mine and operation.phase is Phase.DISPATCHING and message.action is Action.DISPATCH:
+        if (
+            operation is not None
+            and mine
+            and operation.phase is Phase.DISPATCHING
+            and message.action is Action.DISPATCH
+        ):
             event = ev.LeaseEnded(dispatch_id=operation.dispatch_id, cause="unforeseen")
             await desk.decide(advance(operation, event, operation.read_at))
             return

@@ -14,8 +14,7 @@ from coatcheck.core.delays import backoff_s, look_delay_s
 from coatcheck.core.machine import advance
 from coatcheck.core.operation import Operation, Phase
 from coatcheck.core.steps import Boundary, DecideStep, Incident, Refusal, Refused, SnapshotStep
-from coatcheck.provider.http import Gets
-from coatcheck.provider.port import Absent, Denied, Look, LookPort, Nonsense, Seen, StillWaiting, Transient
+from coatcheck.provider.port import Absent, Denied, Getter, Look, LookPort, Nonsense, Seen, StillWaiting, Transient
 from coatcheck.seams import Point
 from coatcheck.store.door import DecideSave, Saved, SnapshotSave, Status
 from coatcheck.workers.desk import Desk, Work
@@ -32,7 +31,7 @@ class Watching:
 
     port: LookPort
     settings: ProviderSettings
-    gets: Gets
+    gets: Getter
 
 
 class Observer:
@@ -65,11 +64,17 @@ class Observer:
             return False
         if message.expected_remote_job_id not in (None, operation.remote_job_id):
             detail = "an observe message named another remote job than its operation"
-            await desk.note(operation.operation_id, Incident(kind="message_job_differs", boundary=Boundary.OURS, detail=detail))
+            await desk.note(
+                operation.operation_id, Incident(kind="message_job_differs", boundary=Boundary.OURS, detail=detail)
+            )
         if operation.final_at is not None and not self._owes_look(work):
             await desk.acknowledge(message)
             return False
-        if operation.observe_by_at is not None and operation.observe_by_at <= operation.read_at and not operation.is_final:
+        if (
+            operation.observe_by_at is not None
+            and operation.observe_by_at <= operation.read_at
+            and not operation.is_final
+        ):
             await desk.decide(advance(operation, ev.Stalled(), operation.read_at))
             return False
         return True
@@ -114,12 +119,16 @@ class Observer:
             case Absent():
                 grace_s = settings.not_found_grace_s
                 event = ev.NotFound(grace_s=grace_s, waited=work.message.waited, delay_s=backed_off_s)
-                await self._save(work, event, WaitReason.NOT_FOUND, min(backed_off_s, max(settings.look_min_s, grace_s / 6)))
+                await self._save(
+                    work, event, WaitReason.NOT_FOUND, min(backed_off_s, max(settings.look_min_s, grace_s / 6))
+                )
             case Transient():
                 await self._again(work, WaitReason.TRANSIENT, max(backed_off_s, look.retry_after_s or 0))
             case Denied():
                 detail = f"a look was answered {look.status}: the credential may not read this job"
-                await self._desk.note(work.operation.operation_id, Incident(kind="look_denied", boundary=Boundary.THEIRS, detail=detail))
+                await self._desk.note(
+                    work.operation.operation_id, Incident(kind="look_denied", boundary=Boundary.THEIRS, detail=detail)
+                )
                 await self._again(work, WaitReason.DENIED, backed_off_s)
             case Nonsense():
                 incident = Incident(kind=look.kind, boundary=Boundary.THEIRS, detail=look.detail)

@@ -67,7 +67,9 @@ class Renewer:
 
     async def _tick(self) -> None:
         now = self._seams.clock.boottime()
-        late = [held for held in self._held.values() if now - held.kept_at >= held.message.lease_s * _share(held.message)]
+        late = [
+            held for held in self._held.values() if now - held.kept_at >= held.message.lease_s * _share(held.message)
+        ]
         if not late:
             return
         kept = await self._leases.renew([held.message for held in late])
