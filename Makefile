@@ -1,6 +1,6 @@
 # Everything sets itself up; nothing is done twice. `make help` lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help demo test check test-system matrix lock wheel clean
+.PHONY: help demo test check test-system matrix docs lock wheel clean
 
 BIN := .venv/bin
 JOBS ?= 2
@@ -33,6 +33,10 @@ test-system: ## the database tests again, on Debian's PostgreSQL 15; root instal
 
 matrix: ## make test on each Python that is here, of 3.11 to 3.14
 	@scripts/matrix -n $(JOBS) -q -m "not system"
+
+docs: ## write the page of states anew from the table
+	@scripts/set-up dev
+	@cd tests && ../$(BIN)/python -m docs.states_page > ../docs/states.md
 
 lock: ## make both locks anew from pyproject.toml
 	@scripts/set-up dev

@@ -40,6 +40,8 @@ class Desk:
     wake: Callable[[float], None] = lambda _delay_s: None
     renew: Callable[[Message], Awaitable[bool]] | None = None
     lost: set[tuple[OperationId, int]] = field(default_factory=set)
+    draining: bool = False
+    """Whether the worker was told to end: from then on nothing is marked any more."""
 
     async def save(self, save: Save) -> Saved:
         """Save a step through the one door. A stale one is counted by its kind."""

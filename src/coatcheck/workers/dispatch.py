@@ -54,6 +54,9 @@ class Dispatcher:
         text = await self._specification(work)
         if text is None:
             return
+        if self._desk.draining:
+            await self._desk.release(work.message, 0.0)
+            return
         reached(Point.D3_CHECKED)
         await self._dispatch(work, text, self._providers[work.message.provider])
 

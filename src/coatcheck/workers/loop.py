@@ -87,6 +87,7 @@ class Worker:
 
     def drain(self) -> None:
         """Stop leasing, let dispatches finish, give the rest back, then end. May be called from a signal handler."""
+        self._desk.draining = True
         self._draining.set()
         self._lessor.wake()
 

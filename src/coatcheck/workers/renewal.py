@@ -17,9 +17,9 @@ from coatcheck.workers.tally import Tally
 logger = logging.getLogger(__name__)
 
 TICK_S = 1.0
-_SHARE: Mapping[Action, float] = {Action.DELIVER: 1 / 3}
-_USUAL_SHARE = 2 / 3
-"""A delivery may last as long as its output is large; every other action ends within its lease and is renewed only when it lags."""
+_SHARE: Mapping[Action, float] = {Action.DELIVER: 1 / 3, Action.OBSERVE: 2 / 3}
+"""After which part of its lease an action is renewed: a delivery lasts as long as its output is large, a look only when it lags. A dispatch
+never is: its mark takes a lease of its own that covers the whole POST, and without one it must not send."""
 
 Slot = tuple[OperationId, int]
 
@@ -68,7 +68,10 @@ class Renewer:
     async def _tick(self) -> None:
         now = self._seams.clock.boottime()
         late = [
-            held for held in self._held.values() if now - held.kept_at >= held.message.lease_s * _share(held.message)
+            held
+            for held in self._held.values()
+            if held.message.action in _SHARE
+            and now - held.kept_at >= held.message.lease_s * _SHARE[held.message.action]
         ]
         if not late:
             return
@@ -82,10 +85,6 @@ class Renewer:
                 self._tally.lease_renewal_failures += 1
                 self._lost.add(slot)
                 del self._held[slot]
-
-
-def _share(message: Message) -> float:
-    return _SHARE.get(message.action, _USUAL_SHARE)
 
 
 async def settled(task: asyncio.Task[None]) -> None:
