@@ -4,16 +4,16 @@ Blocking ones run in a thread, so that two sessions can race in one test whateve
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import asyncpg
 import psycopg
-from sqlalchemy import create_engine, make_url, text
+from sqlalchemy import Engine, create_engine, make_url, text
 from sqlalchemy.ext.asyncio import (
-    AsyncConnection,
+    AsyncEngine,
     AsyncSession,
     async_scoped_session,
     async_sessionmaker,
@@ -134,66 +134,83 @@ async def of_asyncpg_pool(wish: Wish) -> AsyncIterator[Borrowed]:
         asyncpg.create_pool(wish.url, min_size=1, max_size=1, server_settings=settings) as pool,
         pool.acquire() as lent,
     ):
-        transaction = lent.transaction()
         if not wish.autocommit:
-            await transaction.start()
-        yield awaited(lent, lent.execute, transaction.commit, transaction.rollback)
+            await lent.execute("begin")
+        yield awaited(lent, lent.execute, lambda: lent.execute("commit"), lambda: lent.execute("rollback"))
         if lent.is_in_transaction():
             await lent.execute("rollback")
 
 
+@contextmanager
+def engine_of(wish: Wish) -> Iterator[Engine]:
+    engine = create_engine(**wish.engine_arguments("psycopg"))
+    try:
+        yield engine
+    finally:
+        engine.dispose()
+
+
+@asynccontextmanager
+async def async_engine_of(wish: Wish, driver: str) -> AsyncIterator[AsyncEngine]:
+    engine = create_async_engine(**wish.engine_arguments(driver))
+    try:
+        yield engine
+    finally:
+        await engine.dispose()
+
+
 @asynccontextmanager
 async def of_sqlalchemy(wish: Wish) -> AsyncIterator[Borrowed]:
-    engine = create_engine(**wish.engine_arguments("psycopg"))
-    with engine.connect() as connection:
+    with engine_of(wish) as engine, engine.connect() as connection:
         yield in_a_thread(
             connection, lambda each: connection.execute(text(each)), connection.commit, connection.rollback
         )
-    engine.dispose()
 
 
 @asynccontextmanager
 async def of_sqlalchemy_session(wish: Wish) -> AsyncIterator[Borrowed]:
-    engine = create_engine(**wish.engine_arguments("psycopg"))
-    with Session(engine) as session:
+    with engine_of(wish) as engine, Session(engine) as session:
         yield in_a_thread(session, lambda each: session.execute(text(each)), session.commit, session.rollback)
-    engine.dispose()
 
 
 @asynccontextmanager
 async def of_sqlalchemy_scoped(wish: Wish) -> AsyncIterator[Borrowed]:
-    engine = create_engine(**wish.engine_arguments("psycopg"))
-    session = scoped_session(sessionmaker(engine), scopefunc=lambda: 0)
-    yield in_a_thread(session, lambda each: session.execute(text(each)), session.commit, session.rollback)
-    session.remove()
-    engine.dispose()
+    with engine_of(wish) as engine:
+        session = scoped_session(sessionmaker(engine), scopefunc=lambda: 0)
+        try:
+            yield in_a_thread(session, lambda each: session.execute(text(each)), session.commit, session.rollback)
+        finally:
+            session.remove()
 
 
 def of_sqlalchemy_async(driver: str) -> Opener:
     @asynccontextmanager
     async def opened(wish: Wish) -> AsyncIterator[Borrowed]:
-        engine = create_async_engine(**wish.engine_arguments(driver))
-        connection: AsyncConnection
-        async with engine.connect() as connection:
+        async with async_engine_of(wish, driver) as engine, engine.connect() as connection:
             yield awaited(
                 connection, lambda each: connection.execute(text(each)), connection.commit, connection.rollback
             )
-        await engine.dispose()
 
     return opened
 
 
-def of_sqlalchemy_async_session(driver: str, *, scoped: bool = False) -> Opener:
+def of_sqlalchemy_async_session(driver: str) -> Opener:
     @asynccontextmanager
     async def opened(wish: Wish) -> AsyncIterator[Borrowed]:
-        engine = create_async_engine(**wish.engine_arguments(driver))
-        made = async_sessionmaker(engine)
-        session: Any = async_scoped_session(made, scopefunc=lambda: 0) if scoped else AsyncSession(engine)
-        yield awaited(session, lambda each: session.execute(text(each)), session.commit, session.rollback)
-        await session.close()
-        await engine.dispose()
+        async with async_engine_of(wish, driver) as engine, AsyncSession(engine) as session:
+            yield awaited(session, lambda each: session.execute(text(each)), session.commit, session.rollback)
 
     return opened
+
+
+@asynccontextmanager
+async def of_sqlalchemy_async_scoped(wish: Wish) -> AsyncIterator[Borrowed]:
+    async with async_engine_of(wish, "asyncpg") as engine:
+        session = async_scoped_session(async_sessionmaker(engine), scopefunc=lambda: 0)
+        try:
+            yield awaited(session, lambda each: session.execute(text(each)), session.commit, session.rollback)
+        finally:
+            await session.remove()
 
 
 OPENERS: dict[str, Opener] = {
@@ -208,5 +225,5 @@ OPENERS: dict[str, Opener] = {
     "SQLAlchemy AsyncConnection asyncpg": of_sqlalchemy_async("asyncpg"),
     "SQLAlchemy AsyncSession psycopg": of_sqlalchemy_async_session("psycopg"),
     "SQLAlchemy AsyncSession asyncpg": of_sqlalchemy_async_session("asyncpg"),
-    "SQLAlchemy async_scoped_session asyncpg": of_sqlalchemy_async_session("asyncpg", scoped=True),
+    "SQLAlchemy async_scoped_session asyncpg": of_sqlalchemy_async_scoped,
 }

@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import logging
 import traceback
+from collections.abc import Iterator
 from typing import Any
 
 import psycopg
@@ -28,12 +29,21 @@ def opener(request: pytest.FixtureRequest) -> Opener:
     return OPENERS[request.param]
 
 
+@pytest.fixture(scope="module")
+def street(template: postgres.Template) -> Iterator[postgres.Database]:
+    """One database for all stories of this module, in which the application has a table of its own."""
+    with template.copy() as made:
+        with made.connect() as connection:
+            connection.execute("create table orders (name text primary key)")
+        yield made
+
+
 @pytest.fixture
-def shop(database: postgres.Database) -> postgres.Database:
-    """A database in which the application has a table of its own."""
-    with database.connect() as connection:
-        connection.execute("create table orders (name text primary key)")
-    return database
+def shop(street: postgres.Database) -> postgres.Database:
+    """The same, emptied."""
+    with street.connect() as connection:
+        connection.execute(f"truncate orders, {', '.join(f'coatcheck.{each}' for each in TABLES)}".encode())
+    return street
 
 
 def request(
@@ -268,14 +278,14 @@ def test_nothing_of_the_specification_reaches_a_log(
     assert SECRET not in caplog.text
 
 
-def test_a_database_that_was_not_migrated_says_so(shop: postgres.Database, opener: Opener) -> None:
+def test_a_database_that_was_not_migrated_says_so(database: postgres.Database, opener: Opener) -> None:
     async def story() -> None:
-        async with opener(Wish(url=shop.url)) as caller:
+        async with opener(Wish(url=database.url)) as caller:
             with pytest.raises(SchemaMismatch, match="without it") as refused:
                 await caller.enqueue(request())
             assert "migrate up" in refused.value.next
 
-    with shop.connect() as connection:
+    with database.connect() as connection:
         connection.execute("drop schema coatcheck cascade")
     asyncio.run(story())
 
