@@ -13,13 +13,13 @@ from typing import Any
 import psycopg
 from psycopg.rows import dict_row
 
-from coatcheck.errors import CommitUnknown, Unavailable
+from coatcheck.errors import CoatcheckError, CommitUnknown, SettingInvalid, Unavailable
 from coatcheck.seams import Seams
 
 Row = dict[str, Any]
 
 CONNECT_TIMEOUT_S = 5
-_OPTIONS: Mapping[str, Any] = {
+OPTIONS: Mapping[str, Any] = {
     # both are needed: without keepalives a reply that never comes hangs for ever (measured)
     "tcp_user_timeout": 10_000,
     "keepalives_idle": 5,
@@ -45,26 +45,22 @@ class Trouble(enum.Enum):
     """Anything else is ours to mend."""
 
 
+_BY_CLASS = {
+    **dict.fromkeys(("22", "23"), Trouble.BAD_ROW),
+    "40": Trouble.AGAIN,
+    **dict.fromkeys(("08", "25", "53", "57", "58", "XX"), Trouble.UNKNOWN),
+}
+
+
 def trouble(error: Exception) -> Trouble:
     """Read a failure by its SQLSTATE class, never by its text."""
-    if isinstance(error, CommitUnknown | Unavailable):
-        return Trouble.UNKNOWN
     state = getattr(error, "sqlstate", None)
     if state is None:
-        return (
-            Trouble.UNKNOWN if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) else Trouble.DEFECT
-        )
+        broken = isinstance(error, CommitUnknown | Unavailable | psycopg.OperationalError | psycopg.InterfaceError)
+        return Trouble.UNKNOWN if broken else Trouble.DEFECT
     if state == "55P03":
         return Trouble.LOCKED
-    match state[:2]:
-        case "22" | "23":
-            return Trouble.BAD_ROW
-        case "40":
-            return Trouble.AGAIN
-        case "08" | "57" | "53" | "25" | "XX" | "58":
-            return Trouble.UNKNOWN
-        case _:
-            return Trouble.DEFECT
+    return _BY_CLASS.get(state[:2], Trouble.DEFECT)
 
 
 class Database:
@@ -130,18 +126,21 @@ async def connect(url: str, name: str) -> psycopg.AsyncConnection[Row]:
     """Open an autocommit connection. Raises `Unavailable` when the server cannot be reached; its text never shows the address."""
     try:
         return await psycopg.AsyncConnection.connect(
-            url, autocommit=True, row_factory=dict_row, application_name=f"coatcheck {name}", **_OPTIONS
+            url, autocommit=True, row_factory=dict_row, application_name=f"coatcheck {name}", **OPTIONS
         )
-    except psycopg.OperationalError as error:
-        message = f"PostgreSQL cannot be reached: {_reason(error)}"
-        raise Unavailable(
-            message, next="Check COATCHECK_DATABASE_URL and that the server runs; nothing changed."
-        ) from None
+    except (psycopg.OperationalError, psycopg.ProgrammingError) as error:
+        raise unreachable(error) from None
 
 
-def _reason(error: psycopg.OperationalError) -> str:
-    """The driver's own class and SQLSTATE: its message may carry the address and the user."""
-    return f"{type(error).__name__} {error.sqlstate or ''}".strip()
+def unreachable(error: psycopg.Error) -> CoatcheckError:
+    """Why no connection came about, by the driver's own class and SQLSTATE: its text may carry the address, the user and the password."""
+    if isinstance(error, psycopg.ProgrammingError):
+        return SettingInvalid("COATCHECK_DATABASE_URL: expected an address that libpq reads, got another (not shown)")
+    name = f"{type(error).__name__} {error.sqlstate or ''}".strip()
+    return Unavailable(
+        f"PostgreSQL cannot be reached: {name}",
+        next="Check COATCHECK_DATABASE_URL and that the server runs; nothing changed.",
+    )
 
 
 @asynccontextmanager

@@ -48,6 +48,11 @@ def operation_of(row: Row) -> Operation:
     )
 
 
+def delivery_of(row: Row) -> Delivery:
+    """A row by name into the value."""
+    return Delivery(index=row["output_index"], **{name: row[name] for name in Delivery.__slots__ if name in row})
+
+
 async def load(database: Database, operation_ids: Sequence[OperationId]) -> dict[OperationId, Operation]:
     """Operations by id, in one statement, as of one instant (`read_at`)."""
     rows = await database.fetch(statement("store", "load"), {"operation_id": list(operation_ids)})
@@ -67,8 +72,7 @@ async def load_deliveries(
     rows = await database.fetch(statement("store", "load_deliveries"), {"operation_id": list(operation_ids)})
     found: dict[OperationId, list[Delivery]] = {operation_id: [] for operation_id in operation_ids}
     for row in rows:
-        fields = {name: row[name] for name in Delivery.__slots__ if name in row}
-        found[row["operation_id"]].append(Delivery(index=row["output_index"], **fields))
+        found[row["operation_id"]].append(delivery_of(row))
     return {operation_id: tuple(outputs) for operation_id, outputs in found.items()}
 
 
@@ -82,12 +86,13 @@ async def scan(
     database: Database, *, tenant_id: str | None, phase: Phase | None, limit: int | None
 ) -> AsyncIterator[tuple[Operation, tuple[Delivery, ...]]]:
     """Every matching operation with its outputs, oldest first, in keyset pages: a list may be longer than memory."""
+    page = statement("store", "list") if tenant_id is None else statement("store", "list_of_tenant")
     after: UUID = UUID(int=0)
     left = limit
     while left is None or left > 0:
         size = PAGE if left is None else min(PAGE, left)
         parameters: Mapping[str, Any] = {"tenant_id": tenant_id, "phase": phase, "after": after, "size": size}
-        rows = await database.fetch(statement("store", "list"), parameters)
+        rows = await database.fetch(page, parameters)
         outputs = await load_deliveries(database, [row["operation_id"] for row in rows]) if rows else {}
         for row in rows:
             yield operation_of(row), outputs[row["operation_id"]]

@@ -1,0 +1,156 @@
+"""The library's front door. Enqueue borrows the caller's connection; reads have one of their own, opened when the first is asked.
+
+No driver is loaded until a connection is there or a read is made.
+"""
+
+import asyncio
+from contextlib import ExitStack
+from datetime import datetime
+from decimal import Decimal
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from coatcheck import enqueue as room
+from coatcheck.app.place import database_of
+from coatcheck.app.views import EnqueuedOperation
+from coatcheck.config import Settings, load_settings
+from coatcheck.core.identity import operation_text
+from coatcheck.seams import Seams
+
+if TYPE_CHECKING:
+    from coatcheck.app.reading import TenantOperations
+    from coatcheck.store.db import Database
+
+
+class Coatcheck:
+    """Enqueue operations and read them back. Without arguments it takes the settings of the environment and `coatcheck.toml`.
+
+    Usable at once; nothing is opened before it is needed. Used as an asynchronous context manager, or closed with `aclose()`, it lets go
+    of its connection. One object belongs to one event loop.
+
+        coatcheck = Coatcheck()
+        async with connection.transaction():
+            operation = await coatcheck.enqueue(
+                connection, tenant_id="t1", key="order-7", provider="genace", specification={"prompt": "a red coat"}
+            )
+        print(await coatcheck.for_tenant("t1").get(operation.operation_id))
+
+    Raises `SettingUnknown` and `SettingInvalid` when it is made.
+    """
+
+    def __init__(self, settings: Settings | None = None, *, seams: Seams | None = None) -> None:
+        self._settings = load_settings() if settings is None else settings
+        self._seams = Seams.real() if seams is None else seams
+        self._database: Database | None = None
+        self._opening = asyncio.Lock()
+        self._embedded = ExitStack()
+
+    async def enqueue(
+        self,
+        connection: object,
+        *,
+        tenant_id: str,
+        key: str,
+        specification: object,
+        provider: str,
+        estimate: Decimal | int | str | None = None,
+        unit: str | None = None,
+        priority: int | None = None,
+        not_before_at: datetime | None = None,
+        dispatch_by_at: datetime | None = None,
+    ) -> EnqueuedOperation:
+        """Write the intent and its first message in the caller's open transaction; the caller commits both or neither.
+
+        `connection` is asynchronous: psycopg, asyncpg or SQLAlchemy. `estimate` is an amount in `unit`. The same key and specification
+        give the same operation with `created` False. Raises `KeyReused` for another specification under the key, `SpecificationInvalid`,
+        `NoTransaction` and `Refused`; after each the transaction is still usable.
+        """
+        request = room.prepare(
+            tenant_id=tenant_id,
+            key=key,
+            provider=provider,
+            specification=specification,
+            estimate=estimate,
+            unit=unit,
+            priority=priority,
+            not_before_at=not_before_at,
+            dispatch_by_at=dispatch_by_at,
+        )
+        return _answer(request, await room.enqueue(connection, request, faults=self._seams.faults))
+
+    def enqueue_sync(
+        self,
+        connection: object,
+        *,
+        tenant_id: str,
+        key: str,
+        specification: object,
+        provider: str,
+        estimate: Decimal | int | str | None = None,
+        unit: str | None = None,
+        priority: int | None = None,
+        not_before_at: datetime | None = None,
+        dispatch_by_at: datetime | None = None,
+    ) -> EnqueuedOperation:
+        """`enqueue` for a blocking connection of psycopg or SQLAlchemy."""
+        request = room.prepare(
+            tenant_id=tenant_id,
+            key=key,
+            provider=provider,
+            specification=specification,
+            estimate=estimate,
+            unit=unit,
+            priority=priority,
+            not_before_at=not_before_at,
+            dispatch_by_at=dispatch_by_at,
+        )
+        return _answer(request, room.enqueue_sync(connection, request, faults=self._seams.faults))
+
+    def for_tenant(self, tenant_id: str) -> "TenantOperations":
+        """The reads of one tenant, the only ones there are: `await coatcheck.for_tenant("t1").get(operation_id)`.
+
+        Raises `Refused` for an empty tenant and ModuleNotFoundError without the extra `coatcheck[psycopg]`.
+        """
+        from coatcheck.app.reading import TenantOperations  # noqa: PLC0415 - a process that only enqueues loads no second driver
+
+        return TenantOperations(tenant_id, self._opened)
+
+    async def aclose(self) -> None:
+        """Close what was opened; a later read opens it again."""
+        async with self._opening:
+            database, self._database = self._database, None
+            if database is not None:
+                await database.close()
+            await asyncio.to_thread(self._embedded.close)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def _opened(self) -> "Database":
+        from coatcheck.app.reading import RereadingDatabase  # noqa: PLC0415 - as above
+
+        async with self._opening:
+            if self._database is None:
+                # An embedded server takes its time to start, and the application's loop goes on meanwhile.
+                place = database_of(self._settings, self._seams)
+                url = await asyncio.to_thread(self._embedded.enter_context, place)
+                self._database = RereadingDatabase(url, seams=self._seams, name="library")
+            return self._database
+
+
+def _answer(request: room.EnqueueRequest, found: room.Enqueued) -> EnqueuedOperation:
+    return EnqueuedOperation(
+        operation_id=operation_text(found.operation_id),
+        tenant_id=request.tenant_id,
+        operation_key=request.operation_key,
+        provider=request.provider,
+        specification_hash=found.specification_hash,
+        phase=found.phase,
+        revision=found.revision,
+        created=found.created,
+    )

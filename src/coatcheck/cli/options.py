@@ -1,0 +1,23 @@
+"""Options that several commands share, each with one meaning."""
+
+from typing import Annotated, TypeAlias
+
+from cyclopts import Parameter
+
+from coatcheck.errors import Refused
+
+AsJson: TypeAlias = Annotated[
+    bool, Parameter(name="--json", negative="", help="Write JSON: one object, or one per line for lists.")
+]
+Tenant: TypeAlias = Annotated[str | None, Parameter(help="Only what belongs to this tenant.")]
+Reason: TypeAlias = Annotated[str, Parameter(help="Why; kept with the decision.")]
+Actor: TypeAlias = Annotated[str | None, Parameter(help="Who decides; by default the account that runs this.")]
+
+
+def utf8(name: str, value: str) -> str:
+    """An argument that is text. Raises `Refused` for bytes that are not UTF-8."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise Refused(f"{name}: expected UTF-8, got other bytes") from None
+    return value

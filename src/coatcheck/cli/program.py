@@ -1,0 +1,66 @@
+"""Every command there is and how each one ends. Commands are named here and loaded when they are called, so `enqueue` stays cheap."""
+
+import logging
+import sys
+
+from cyclopts import App
+
+from coatcheck.cli.ends import Ends
+from coatcheck.version import VERSION
+
+COMMANDS = {
+    "demo": ("coatcheck.cli.demo:demo", "Run the whole story on the embedded PostgreSQL and a simulated service."),
+    "migrate up": ("coatcheck.cli.migrate:up", "Bring the database's schema to this version."),
+    "migrate status": ("coatcheck.cli.migrate:status", "Show every migration and whether it is applied."),
+    "enqueue": ("coatcheck.cli.enqueue:enqueue", "Enqueue one operation in a transaction of its own."),
+    "operations list": ("coatcheck.cli.operations:list_operations", "List operations, oldest first."),
+    "operations show": ("coatcheck.cli.operations:show", "Show one operation and all that is known about it."),
+    "worker": ("coatcheck.cli.worker:worker", "Dispatch, observe and deliver until told to stop."),
+    "providers list": ("coatcheck.cli.providers:list_providers", "List providers and their pauses."),
+    "providers pause": ("coatcheck.cli.providers:pause", "Stop the dispatches of a provider's account."),
+    "providers resume": ("coatcheck.cli.providers:resume", "Let a provider's account dispatch again."),
+    "stats": ("coatcheck.cli.stats:stats", "Measures that tell the cause of a backlog."),
+    "doctor": ("coatcheck.cli.doctor:doctor", "Check settings, database, schema, leases and sink."),
+    "sim": ("coatcheck.cli.sim:sim", "Run the simulated remote service."),
+}
+"""Each command with the function that runs it and its line in the help."""
+
+_GROUPS = {
+    "migrate": "The schema of the database.",
+    "operations": "Read operations.",
+    "providers": "Providers and their pauses.",
+}
+
+
+def _app() -> App:
+    app = App(
+        name="coatcheck",
+        help="A durable checkroom for billable remote render jobs.",
+        help_format="plaintext",
+        version=f"coatcheck {VERSION}",
+        version_flags=["--version"],
+        suppress_keyboard_interrupt=False,
+    )
+    groups = {name: App(name=name, help=text) for name, text in _GROUPS.items()}
+    for group in groups.values():
+        app.command(group)
+    for words, (path, text) in COMMANDS.items():
+        *above, name = words.split()
+        (groups[above[0]] if above else app).command(path, name=name, help=text)
+    return app
+
+
+def main() -> int:
+    """Run `sys.argv` and return the exit code."""
+    arguments = sys.argv[1:]
+    # Without a handler of anybody's, the standard library would print what other libraries say.
+    logging.getLogger().addHandler(logging.NullHandler())
+    with Ends(arguments) as ends:
+        ends.exit_code = _run(arguments)
+        sys.stdout.flush()
+    return ends.exit_code
+
+
+def _run(arguments: list[str]) -> int:
+    code = _app()(arguments, exit_on_error=False, print_error=False, result_action="return_value")
+    return code if isinstance(code, int) else 0

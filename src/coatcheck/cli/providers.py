@@ -1,0 +1,91 @@
+"""`providers list|pause|resume`: a pause stops the marks of an account, so no POST follows it."""
+
+import asyncio
+import getpass
+from dataclasses import asdict, replace
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from coatcheck.cli.opening import database
+from coatcheck.cli.options import Actor, AsJson, Reason, utf8
+from coatcheck.cli.output import say, write_line, write_object
+from coatcheck.cli.visible import visible
+from coatcheck.config import Settings
+from coatcheck.errors import Refused
+from coatcheck.store import pauses
+from coatcheck.store.db import Database
+from coatcheck.store.pauses import ProviderRow
+
+Name = Annotated[str, Parameter(help="The provider's configured name.")]
+_COLUMNS = ("name", "account", "kind", "paused at", "reason", "by")
+
+
+def list_providers(*, as_json: AsJson = False) -> None:
+    """List the providers that a worker or a pause has made known."""
+
+    async def run() -> list[ProviderRow]:
+        async with database() as (opened, _):
+            return await pauses.listed(opened)
+
+    rows = asyncio.run(run())
+    if as_json:
+        for row in rows:
+            write_object(asdict(row))
+        return
+    from coatcheck.cli.tables import console, table  # noqa: PLC0415 - for people only
+
+    cells = (
+        (row.name, row.account, row.kind, row.dispatch_paused_at, row.dispatch_pause_reason, row.dispatch_paused_by)
+        for row in rows
+    )
+    console().print(table(_COLUMNS, cells))
+
+
+def pause(name: Name, /, *, reason: Reason, actor: Actor = None, as_json: AsJson = False) -> None:
+    """Stop the dispatches of NAME's account from the next mark on; POSTs that are under way end as they do."""
+    why, who = _given("--reason", reason), _actor(actor)
+
+    async def run() -> ProviderRow:
+        async with database() as (opened, settings):
+            await _make_known(opened, settings, name)
+            return await pauses.pause(opened, name, reason=why, actor=who)
+
+    _tell(asyncio.run(run()), "paused", as_json=as_json)
+
+
+def resume(name: Name, /, *, reason: Reason, actor: Actor = None, as_json: AsJson = False) -> None:
+    """Let NAME's account dispatch again; what waited for it is due at once."""
+    why, who = _given("--reason", reason), _actor(actor)
+
+    async def run() -> ProviderRow:
+        async with database() as (opened, settings):
+            await _make_known(opened, settings, name)
+            return await pauses.resume(opened, name)
+
+    found = asyncio.run(run())
+    say(f"resumed {visible(name)}: {visible(why)} ({visible(who)})")
+    _tell(found, "resumed", as_json=as_json)
+
+
+async def _make_known(opened: Database, settings: Settings, name: str) -> None:
+    """A configured provider can be paused before its first worker runs. What the database knows already is left alone."""
+    if name in settings.providers and name not in {row.name for row in await pauses.listed(opened)}:
+        await pauses.register(opened, replace(settings, providers={name: settings.providers[name]}))
+
+
+def _tell(row: ProviderRow, what: str, *, as_json: bool) -> None:
+    if as_json:
+        write_object(asdict(row))
+    else:
+        write_line(f"{what} {visible(row.name)}, account {visible(row.account)}")
+
+
+def _actor(actor: str | None) -> str:
+    return _given("--actor", getpass.getuser() if actor is None else actor)
+
+
+def _given(name: str, text: str) -> str:
+    if not text.strip():
+        raise Refused(f"{name}: expected some words, got nothing")
+    return utf8(name, text)

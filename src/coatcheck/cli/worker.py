@@ -1,0 +1,93 @@
+"""`worker`: runs until it is told to stop. SIGTERM and the first interrupt drain it; the second one stops it, which may leave doubt."""
+
+import asyncio
+import signal
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from coatcheck.app.place import database_of
+from coatcheck.app.workplace import ROLES, worker_of
+from coatcheck.cli import logs
+from coatcheck.cli.ends import INTERRUPTED
+from coatcheck.cli.options import AsJson
+from coatcheck.cli.output import say
+from coatcheck.config import Settings, load_settings
+from coatcheck.config.sizing import check_leases
+from coatcheck.core.actions import Action
+from coatcheck.errors import Refused, SettingInvalid
+from coatcheck.seams import Seams
+from coatcheck.store import schema
+from coatcheck.store.blocking import connected
+from coatcheck.workers.loop import Worker
+
+
+def worker(
+    *,
+    roles: Annotated[str, Parameter(help="Which actions, between commas.")] = ",".join(ROLES),
+    until_idle: Annotated[
+        bool, Parameter(negative="", help="End when nothing is left but what waits for a person or for accounting.")
+    ] = False,
+    log_level: Annotated[Literal["debug", "info", "warning", "error"], Parameter(help="What is logged on stderr.")] = "info",
+    as_json: AsJson = False,
+) -> int:
+    """Dispatch, observe, deliver and reconcile. Says `ready` with the worker's name on stderr once it leases."""
+    chosen = _roles(roles)
+    settings, seams = load_settings(), Seams.real()
+    check_leases(settings)
+    _check_providers(settings, chosen)
+    logs.configure(log_level)
+    with database_of(settings, seams) as url:
+        with connected(url, "worker") as connection:
+            schema.check_schema(connection)
+        return asyncio.run(_run(settings, url, seams, chosen, until_idle=until_idle))
+
+
+async def _run(settings: Settings, url: str, seams: Seams, roles: list[Action], *, until_idle: bool) -> int:
+    async with worker_of(settings, url, seams=seams, roles=roles) as (running, incarnation):
+        course = asyncio.ensure_future(running.run(until_idle=until_idle))
+        _obey_signals(running, course)
+        say(f"ready {incarnation}")
+        await asyncio.wait([course])
+        if course.cancelled():
+            return INTERRUPTED
+        course.result()
+    return 0
+
+
+def _obey_signals(running: Worker, course: "asyncio.Future[None]") -> None:
+    loop = asyncio.get_running_loop()
+
+    def stop() -> None:
+        say("stopping at once")
+        course.cancel()
+
+    def drain(again: bool) -> None:
+        say("draining: dispatches that have begun are finished, the rest is given back")
+        running.drain()
+        if again:
+            loop.add_signal_handler(signal.SIGINT, stop)
+
+    loop.add_signal_handler(signal.SIGTERM, drain, False)
+    loop.add_signal_handler(signal.SIGINT, drain, True)
+
+
+def _roles(text: str) -> list[Action]:
+    words = [word.strip() for word in text.split(",") if word.strip()]
+    unknown = [word for word in words if word not in ROLES]
+    if unknown or not words:
+        raise Refused(f"--roles: expected some of {', '.join(ROLES)} between commas, got {text!a}")
+    return [role for role in ROLES if role in words]
+
+
+def _check_providers(settings: Settings, roles: list[Action]) -> None:
+    """A worker without a provider would look busy and do nothing; only doubt can be concluded for any provider."""
+    if roles == [Action.RECONCILE]:
+        return
+    if not settings.providers:
+        raise SettingInvalid(
+            "expected at least one configured provider, got none",
+            next="set COATCHECK_PROVIDERS__GENACE__BASE_URL and COATCHECK_PROVIDERS__GENACE__API_KEY",
+        )
+    for provider in settings.providers.values():
+        provider.endpoint()
