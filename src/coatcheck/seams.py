@@ -24,6 +24,10 @@ else:
     _uuid7 = uuid_utils.compat.uuid7
 
 
+Socket = socket.socket
+"""The type of what `Connect` hands out, for those who are handed one: only this module may make one."""
+
+
 class Point(enum.StrEnum):
     """The named places of an action's course at which a fault may strike (kill, stop, raise, cut)."""
 

@@ -7,16 +7,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from types import MappingProxyType
-from typing import Final
+from typing import Final, Self
 from urllib.parse import quote
 
+from coatcheck.config import ProviderSettings, Secret
 from coatcheck.core.classify import Rules, classify
 from coatcheck.core.events import Accepted, Reply, Snapshot
 from coatcheck.core.evidence import Exchange, Request
 from coatcheck.core.foreign import Unreadable, at, read_json
 from coatcheck.core.operation import FINAL_RENDER_STATES, DispatchId, RemoteJobId, RenderState
 from coatcheck.core.retry_after import retry_after_s
-from coatcheck.errors import SettingInvalid
 from coatcheck.provider.port import Absent, Denied, Look, Nonsense, Seen, StillWaiting, Transient
 from coatcheck.provider.snapshot import read_snapshot
 
@@ -48,48 +48,43 @@ _NOT_BODY: Final = frozenset({"empty", "not_json", "not_utf8"})
 """Causes that speak of a gateway's page or a cut body, not of a service that talks nonsense."""
 
 
-def merged_words(overrides: Mapping[str, str]) -> Mapping[str, RenderState]:
-    """The default words with those of the setting STATUS_WORDS over them: `merged_words({"dreaming": "rendering"})`.
-
-    Raises SettingInvalid for a meaning that a service cannot give a job.
-    """
-    meanings = {state.value: state for state in RenderState if state not in {RenderState.NONE, RenderState.MISSING}}
-    unknown = sorted(set(overrides.values()) - meanings.keys())
-    if unknown:
-        raise SettingInvalid(
-            f"STATUS_WORDS: expected one of {', '.join(meanings)}, got {', '.join(unknown)}",
-            next="Map each word of the service to one of these states.",
-        )
-    return MappingProxyType({**STATUS_WORDS, **{word.lower(): meanings[state] for word, state in overrides.items()}})
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Genace:
-    """One configured account at one service. Fields are the settings of the same names; `agent` is the User-Agent."""
+    """One configured account at one service. Fields are the settings of the same names; `status_words` are all words, in lower case.
+
+    `retry_after_cap_s` is the longest delay in seconds that the service can impose, `agent` the User-Agent.
+    """
 
     base_url: str
-    api_key: str = field(repr=False)
+    api_key: Secret
     create_path: str
     job_path: str
     wait_param: str
     closed_statuses: frozenset[int]
-    status_words: Mapping[str, RenderState] = field(default=STATUS_WORDS, repr=False)
-    throttled_is_uncertain: bool = False
-    retry_after_cap_s: float = 300.0
-    agent: str = "coatcheck"
+    status_words: Mapping[str, RenderState] = field(repr=False)
+    throttled_is_uncertain: bool
+    retry_after_cap_s: float
+    agent: str
 
-    def __post_init__(self) -> None:
-        """A credential that cannot stand in a header would make every POST fail unsent, for ever and without a word."""
-        if not self.api_key.isascii() or not self.api_key.isprintable() or not self.api_key.strip():
-            raise SettingInvalid(
-                "API_KEY: expected visible ASCII characters, got something else (not shown)",
-                next="Copy the key again; a line break at its end is the usual reason.",
-            )
-        if "{id}" not in self.job_path:
-            raise SettingInvalid(
-                f"JOB_PATH: expected a path that contains {{id}}, got {self.job_path!r}",
-                next="Write the place of the remote job's id as {id}.",
-            )
+    @classmethod
+    def configured(cls, settings: ProviderSettings, *, version: str) -> Self:
+        """The adapter that one provider's settings describe: `Genace.configured(settings.providers["genace"], version="0.1.0")`.
+
+        Raises SettingInvalid where the service's address or key is not set.
+        """
+        endpoint = settings.endpoint()
+        return cls(
+            base_url=endpoint.base_url,
+            api_key=endpoint.api_key,
+            create_path=settings.create_path,
+            job_path=settings.job_path,
+            wait_param=settings.wait_param,
+            closed_statuses=settings.closed_statuses,
+            status_words=MappingProxyType({**STATUS_WORDS, **settings.status_words}),
+            throttled_is_uncertain=settings.throttled_is_uncertain,
+            retry_after_cap_s=settings.throttled_cap_s,
+            agent=f"coatcheck/{version}",
+        )
 
     def create(self, specification_text: bytes) -> Request:
         """The POST of `port.CreatePort`."""
@@ -164,7 +159,7 @@ class Genace:
 
     def _headers(self) -> tuple[tuple[str, str], ...]:
         return (
-            ("Authorization", f"Bearer {self.api_key}"),
+            ("Authorization", f"Bearer {self.api_key.reveal()}"),
             ("Accept", "application/json"),
             ("Accept-Encoding", "identity"),
             ("User-Agent", self.agent),
