@@ -27,6 +27,8 @@ SETTINGS = {
     "fsync": "off",
     "full_page_writes": "off",
     "synchronous_commit": "on",
+    # When a mark was committed is compared with when its POST arrived.
+    "track_commit_timestamp": "on",
     "max_connections": "200",
     "shared_buffers": "64MB",
 }

@@ -1,0 +1,61 @@
+"""A child process seen from its test: waited for, stopped, continued, ended; never left behind."""
+
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+from coatcheck.seams import Point
+from waiting import until
+
+KILLED = -signal.SIGKILL
+END_S = 60.0
+
+
+class Child:
+    """One started process. Its two streams go to files, so that it never waits for a reader."""
+
+    def __init__(self, arguments: list[str], *, env: dict[str, str], folder: Path, name: str) -> None:
+        self._out = folder / f"{name}.out"
+        self._err = folder / f"{name}.err"
+        with self._out.open("wb") as out, self._err.open("wb") as err:
+            self._process = subprocess.Popen(arguments, env=env, stdout=out, stderr=err)
+
+    def ended(self, *, within_s: float = END_S) -> int:
+        """Wait for the end; the exit code, negative for a signal."""
+        return self._process.wait(within_s)
+
+    @property
+    def running(self) -> bool:
+        return self._process.poll() is None
+
+    def ready(self) -> None:
+        """Wait until it says that it is ready."""
+        until(lambda: b"ready" in self._err.read_bytes() or not self.running)
+        assert self.running, self.talk
+
+    def stopped(self) -> None:
+        """Wait until it stands still at its strike."""
+        until(lambda: not self.running or os.waitid(os.P_PID, self._process.pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT))
+        assert self.running, self.talk
+
+    def go_on(self) -> None:
+        self._process.send_signal(signal.SIGCONT)
+
+    def terminate(self) -> None:
+        """Ask it to drain."""
+        self._process.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+    @property
+    def talk(self) -> str:
+        """What it said on standard error."""
+        return self._err.read_text()
+
+    def points_while_draining(self) -> list[Point]:
+        """The points that it reached after it had heard the signal; known once it ended in order."""
+        return [Point(name) for name in json.loads(self._out.read_text())["while_draining"]]

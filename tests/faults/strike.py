@@ -1,0 +1,78 @@
+"""Strikes: what befalls a worker when it reaches a named point the nth time. Carried to the child process as text."""
+
+import enum
+import json
+import os
+import signal
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+
+from coatcheck.seams import Faults, Point
+
+
+class Deed(enum.StrEnum):
+    """What is done to the process at the point."""
+
+    KILL = "kill"
+    STOP = "stop"
+    TERMINATE = "terminate"
+    RAISE = "raise"
+
+
+class Unforeseen(Exception):  # noqa: N818 - what no handler expects has no better name
+    """Raised in the middle of a handler that could not know of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Strike:
+    """`nth`: which time the point is reached, at `at_bytes` or more where it counts bytes. `always`: every later time, too."""
+
+    point: Point
+    deed: Deed = Deed.KILL
+    nth: int = 1
+    at_bytes: int = 0
+    always: bool = False
+
+
+def written(strikes: Iterable[Strike]) -> str:
+    """Strikes as text for another process."""
+    return json.dumps([asdict(strike) for strike in strikes])
+
+
+def read(text: str) -> list[Strike]:
+    """The strikes in a text that `written` made."""
+    return [
+        Strike(**{**each, "point": Point(each["point"]), "deed": Deed(each["deed"])}) for each in json.loads(text)
+    ]
+
+
+class Striking(Faults):
+    """Carries strikes out, and remembers which points were reached once `draining` is set."""
+
+    def __init__(self, strikes: Sequence[Strike]) -> None:
+        self._strikes = strikes
+        self._counts: Counter[Strike] = Counter()
+        self.draining = False
+        self.while_draining: list[Point] = []
+
+    def reached(self, point: Point, count: int = 0) -> None:
+        if self.draining:
+            self.while_draining.append(point)
+        for strike in self._strikes:
+            if strike.point is point and count >= strike.at_bytes:
+                self._counts[strike] += 1
+                if self._counts[strike] == strike.nth or (strike.always and self._counts[strike] > strike.nth):
+                    _carry_out(strike.deed)
+
+
+def _carry_out(deed: Deed) -> None:
+    match deed:
+        case Deed.KILL:
+            os.kill(os.getpid(), signal.SIGKILL)
+        case Deed.STOP:
+            os.kill(os.getpid(), signal.SIGSTOP)
+        case Deed.TERMINATE:
+            os.kill(os.getpid(), signal.SIGTERM)
+        case Deed.RAISE:
+            raise Unforeseen
