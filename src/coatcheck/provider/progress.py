@@ -3,8 +3,12 @@
 Numbers and stages only rise; `exchange()` may be asked for at any moment and tells the truth of that moment.
 """
 
+from typing import Final
+
 from coatcheck.core.evidence import Exchange, Stage
 from coatcheck.seams import Clock
+
+_ORDER: Final = {stage: stage.rank for stage in Stage}
 
 
 class Progress:
@@ -25,7 +29,7 @@ class Progress:
 
     def reached(self, stage: Stage) -> None:
         """The exchange got as far as `stage`; an earlier stage than the present one changes nothing."""
-        if stage.rank > self.stage.rank:
+        if _ORDER[stage] > _ORDER[self.stage]:
             self.stage = stage
             self._marks[stage] = round((self._clock.boottime() - self._began) * 1000)
 
