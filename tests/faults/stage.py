@@ -52,7 +52,7 @@ class Stage(ExitStack):
         self.url = database.url
         self.sim = sim
         self.sink = folder / "sink"
-        self._folder = folder
+        self.folder = folder
         self._keys = itertools.count(1)
         self._children = itertools.count(1)
         self._connection = self.enter_context(
@@ -67,14 +67,14 @@ class Stage(ExitStack):
         provider = {"BASE_URL": self.sim.base_url, **ALWAYS}
         provider |= {name: value for name, value in changes.items() if not name.startswith("COATCHECK_")}
         return {
-            "COATCHECK_HOME": os.fspath(self._folder / "home"),
+            "COATCHECK_HOME": os.fspath(self.folder / "home"),
             "COATCHECK_SINK": self.sink.as_uri(),
             **{f"COATCHECK_PROVIDERS__GENACE__{name}": value for name, value in provider.items()},
             **{name: value for name, value in changes.items() if name.startswith("COATCHECK_")},
         }
 
     def settings(self, changes: Mapping[str, str] = {}) -> Settings:
-        return load_settings(self.environment(changes), self._folder)
+        return load_settings(self.environment(changes), self.folder)
 
     # -- operations ---------------------------------------------------------------------------------------------------
 
@@ -107,7 +107,7 @@ class Stage(ExitStack):
         child = Child(
             [sys.executable, "-m", "faults.worker_main", self.url, written(strikes), "until_idle" if until_idle else "on"],
             env={**env, **self.environment(changes), "PYTHONPATH": os.fspath(TESTS)},
-            folder=self._folder,
+            folder=self.folder,
             name=f"worker-{next(self._children)}",
         )
         self.callback(child.kill)

@@ -51,7 +51,7 @@ class Striking(Faults):
     """Carries strikes out, and remembers which points were reached once `draining` is set."""
 
     def __init__(self, strikes: Sequence[Strike]) -> None:
-        self._strikes = strikes
+        self.strikes = strikes
         self._counts: Counter[Strike] = Counter()
         self.draining = False
         self.while_draining: list[Point] = []
@@ -59,7 +59,7 @@ class Striking(Faults):
     def reached(self, point: Point, count: int = 0) -> None:
         if self.draining:
             self.while_draining.append(point)
-        for strike in self._strikes:
+        for strike in self.strikes:
             if strike.point is point and count >= strike.at_bytes:
                 self._counts[strike] += 1
                 if self._counts[strike] == strike.nth or (strike.always and self._counts[strike] > strike.nth):
