@@ -18,8 +18,8 @@ if TYPE_CHECKING:
         KeyReused,
         LeaseTooShort,
         MissingExtra,
-        NoTransaction,
         NotFound,
+        NoTransaction,
         Refused,
         SchemaMismatch,
         SettingInvalid,
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
         StaleRevision,
         Unavailable,
     )
-    from coatcheck.version import VERSION as __version__
+
+    __version__: str
 
 __all__ = [
     "Coatcheck",

@@ -6,7 +6,7 @@ from typing import Any
 from coatcheck.app.views import Operation, Output
 from coatcheck.core import operation as core
 from coatcheck.core.identity import operation_text, parse_operation_id
-from coatcheck.core.operation import Phase
+from coatcheck.core.operation import OperationId, Phase
 from coatcheck.errors import CommitUnknown, NotFound, Refused
 from coatcheck.store.db import Database, Row
 from coatcheck.store.operations import Delivery, find, load_deliveries, scan
@@ -46,9 +46,7 @@ class TenantOperations:
     """The read handle of one tenant, made by `Coatcheck.for_tenant`."""
 
     def __init__(self, tenant_id: str, opened: Opened) -> None:
-        if not isinstance(tenant_id, str) or not tenant_id:
-            raise Refused(f"tenant_id: expected text that is not empty, got {type(tenant_id).__name__}")
-        self._tenant_id = tenant_id
+        self._tenant_id = _tenant(tenant_id)
         self._opened = opened
 
     async def get(self, operation_id: str) -> Operation:
@@ -75,10 +73,12 @@ class TenantOperations:
 
 async def read_operation(database: Database, operation_id: str, tenant_id: str | None) -> Operation:
     """One operation under its tenant, or for the operator under none. Raises `NotFound`."""
-    known = parse_operation_id(operation_id) if isinstance(operation_id, str) else None
+    known = _id(operation_id)
     found = None if known is None else await find(database, known, tenant_id)
     if found is None:
-        raise NotFound("expected the id of an operation, got one that names none here", next="check the id and the tenant")
+        raise NotFound(
+            "expected the id of an operation, got one that names none here", next="check the id and the tenant"
+        )
     return view_of(found, (await load_deliveries(database, [found.operation_id]))[found.operation_id])
 
 
@@ -95,6 +95,17 @@ def phase_of(word: str | None) -> Phase | None:
     if word is None or word in tuple(Phase):
         return None if word is None else Phase(word)
     raise Refused(f"phase: expected one of {', '.join(Phase)}, got {word!a}")
+
+
+def _tenant(tenant_id: object) -> str:
+    """A tenant. No value of a caller's may ever turn into the operator's view, which names none."""
+    if not isinstance(tenant_id, str) or not tenant_id:
+        raise Refused("tenant_id: expected text that is not empty, got something else")
+    return tenant_id
+
+
+def _id(operation_id: object) -> OperationId | None:
+    return parse_operation_id(operation_id) if isinstance(operation_id, str) else None
 
 
 def view_of(operation: core.Operation, outputs: Sequence[Delivery]) -> Operation:

@@ -1,1 +1,42 @@
-"""`doctor`."""
+"""`doctor`: what can work and what cannot, with the reading, the limit and the remedy. Findings are exit code 5."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from coatcheck.app.checkup import Check, Verdict, database_checks, settings_checks
+from coatcheck.app.place import database_of
+from coatcheck.cli.ends import FINDINGS
+from coatcheck.cli.options import AsJson
+from coatcheck.cli.output import write_object
+from coatcheck.config import Settings, load_settings
+from coatcheck.seams import Seams
+from coatcheck.store.db import opened
+
+_MARKS = {Verdict.OK: "✓", Verdict.WARNING: "!", Verdict.FAILED: "✗"}
+
+
+def doctor(*, as_json: AsJson = False) -> int:
+    """Check settings, leases, providers, sink, database, role, schema and what lies there unclaimed."""
+    settings = load_settings()
+    found = [*asyncio.run(_asked(settings)), *settings_checks(settings)]
+    is_sound = all(each.verdict is not Verdict.FAILED for each in found)
+    if as_json:
+        write_object({"ok": is_sound, "checks": [asdict(each) for each in found]})
+    else:
+        _print(found)
+    return 0 if is_sound else FINDINGS
+
+
+async def _asked(settings: Settings) -> list[Check]:
+    seams = Seams.real()
+    with database_of(settings, seams) as url:
+        async with opened(url, seams=seams, name="doctor") as database:
+            return await database_checks(settings, url, database)
+
+
+def _print(found: Sequence[Check]) -> None:
+    from coatcheck.cli.tables import console, table  # noqa: PLC0415 - for people only
+
+    rows = [(_MARKS[each.verdict], each.name, each.reading, each.limit, each.remedy) for each in found]
+    console().print(table(("", "check", "reading", "limit", "remedy"), rows))

@@ -29,7 +29,9 @@ def enqueue(
     /,
     *,
     tenant: Annotated[str, Parameter(help="Whose operation it is.")],
-    key: Annotated[str, Parameter(help="The tenant's own name for this intent; the same key never becomes a second one.")],
+    key: Annotated[
+        str, Parameter(help="The tenant's own name for this intent; the same key never becomes a second one.")
+    ],
     provider: Annotated[str, Parameter(help="The configured service.")] = "genace",
     estimate: Annotated[str | None, Parameter(help="What it may cost: a decimal amount.")] = None,
     as_json: AsJson = False,

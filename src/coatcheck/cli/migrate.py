@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Self
 
 import psycopg
 
@@ -24,7 +24,9 @@ def up(*, as_json: AsJson = False) -> None:
     if as_json:
         write_object({"version": version, "applied": [_applied(each) for each in applied]})
     elif applied:
-        write_line(f"schema version {version}: applied {', '.join(f'{each.number:04} {each.name}' for each in applied)}")
+        write_line(
+            f"schema version {version}: applied {', '.join(f'{each.number:04} {each.name}' for each in applied)}"
+        )
     else:
         write_line(f"schema version {version}: nothing to apply")
 
@@ -43,7 +45,7 @@ def status(*, as_json: AsJson = False) -> None:
         return
     from coatcheck.cli.tables import console, table  # noqa: PLC0415 - for people only
 
-    console().print(table(("number", "name", "state", "applied at"), (row.values() for row in rows)))
+    console().print(table(("number", "name", "state", "applied at"), (list(row.values()) for row in rows)))
 
 
 @contextmanager
@@ -66,7 +68,7 @@ class _Progress:
         self._bar: Any = None
         self._task: Any = None
 
-    def __enter__(self) -> "_Progress":
+    def __enter__(self) -> Self:
         if sys.stderr.isatty():
             from rich.console import Console  # noqa: PLC0415 - for people only
             from rich.progress import Progress  # noqa: PLC0415 - for people only

@@ -18,7 +18,20 @@ from coatcheck.store.operations import story
 _SCREEN = 100
 """Operations in one table on a terminal; a longer list is several, so that it begins at once."""
 _HIDDEN = frozenset({"operation_id", "reply"})
-_COLUMNS = ("operation", "tenant", "key", "provider", "phase", "render", "delivery", "remote job", "outputs", "created at")
+_DETAILS = frozenset({"marks_ms", "send_by_at", "displaced", "schema_version", "lease_token"})
+"""What only programs are shown."""
+_COLUMNS = (
+    "operation",
+    "tenant",
+    "key",
+    "provider",
+    "phase",
+    "render",
+    "delivery",
+    "remote job",
+    "outputs",
+    "created at",
+)
 
 
 def list_operations(
@@ -130,5 +143,5 @@ def _print_story(operation: Operation, kept: Mapping[str, list[dict[str, object]
     outputs: list[dict[str, object]] = [output.as_json() for output in operation.outputs]
     for title, rows in {"outputs": outputs, **kept}.items():
         if rows:
-            used = [column for column in rows[0] if any(row[column] is not None for row in rows)]
-            screen.print(table(used, ([row[column] for column in used] for row in rows), title=f"\n{title}"))
+            used = [name for name in rows[0] if name not in _DETAILS and any(row[name] is not None for row in rows)]
+            screen.print(table(used, ([row[name] for name in used] for row in rows), title=f"\n{title}"))

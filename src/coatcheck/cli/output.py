@@ -7,9 +7,10 @@ that JavaScript would round.
 import json
 import math
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import singledispatch
 from uuid import UUID
 
 _SAFE_INTEGER = 2**53 - 1
@@ -30,32 +31,49 @@ def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
+@singledispatch
 def plain(value: object) -> object:
     """The value in JSON's own types."""
-    match value:
-        case Mapping():
-            return {str(name): plain(each) for name, each in value.items()}
-        case Decimal():
-            return _number(value)
-        case bool() | str() | None:
-            return value
-        case int():
-            return value if abs(value) <= _SAFE_INTEGER else str(value)
-        case float():
-            return value if math.isfinite(value) else None
-        case datetime():
-            return value.astimezone(UTC).isoformat()
-        case UUID():
-            return str(value)
-        case bytes():
-            return value.hex()
-        case Iterable():
-            return [plain(each) for each in value]
-        case _:
-            raise TypeError(f"no JSON form for {type(value).__name__}")
+    raise TypeError(f"no JSON form for {type(value).__name__}")
 
 
-def _number(amount: Decimal) -> object:
-    if amount == amount.to_integral_value():
-        return plain(int(amount))
-    return float(amount) if Decimal(repr(float(amount))) == amount else f"{amount:f}"
+@plain.register(str | bool | None)
+def _same(value: object) -> object:
+    return value
+
+
+@plain.register
+def _whole(value: int) -> object:
+    return value if abs(value) <= _SAFE_INTEGER else str(value)
+
+
+@plain.register
+def _real(value: float) -> object:
+    return value if math.isfinite(value) else None
+
+
+@plain.register
+def _amount(value: Decimal) -> object:
+    if value == value.to_integral_value():
+        return plain(int(value))
+    return float(value) if Decimal(repr(float(value))) == value else f"{value:f}"
+
+
+@plain.register
+def _instant(value: datetime) -> object:
+    return value.astimezone(UTC).isoformat()
+
+
+@plain.register
+def _id(value: UUID) -> object:
+    return str(value)
+
+
+@plain.register(Mapping)
+def _object(value: Mapping[object, object]) -> object:
+    return {str(name): plain(each) for name, each in value.items()}
+
+
+@plain.register(list | tuple)
+def _array(value: list[object] | tuple[object, ...]) -> object:
+    return [plain(each) for each in value]

@@ -1,12 +1,12 @@
 """Every command there is and how each one ends. Commands are named here and loaded when they are called, so `enqueue` stays cheap."""
 
+import gc
 import logging
 import sys
 
 from cyclopts import App
 
 from coatcheck.cli.ends import Ends
-from coatcheck.version import VERSION
 
 COMMANDS = {
     "demo": ("coatcheck.cli.demo:demo", "Run the whole story on the embedded PostgreSQL and a simulated service."),
@@ -37,9 +37,8 @@ def _app() -> App:
         name="coatcheck",
         help="A durable checkroom for billable remote render jobs.",
         help_format="plaintext",
-        version=f"coatcheck {VERSION}",
+        version=_version,
         version_flags=["--version"],
-        suppress_keyboard_interrupt=False,
     )
     groups = {name: App(name=name, help=text) for name, text in _GROUPS.items()}
     for group in groups.values():
@@ -50,17 +49,21 @@ def _app() -> App:
     return app
 
 
-def main() -> int:
+def _version() -> str:
+    from coatcheck.version import VERSION  # noqa: PLC0415 - reading it takes longer than some commands
+
+    return f"coatcheck {VERSION}"
+
+
+def run() -> int:
     """Run `sys.argv` and return the exit code."""
     arguments = sys.argv[1:]
     # Without a handler of anybody's, the standard library would print what other libraries say.
     logging.getLogger().addHandler(logging.NullHandler())
     with Ends(arguments) as ends:
-        ends.exit_code = _run(arguments)
+        command, bound, _ = _app().parse_args(arguments, exit_on_error=False, print_error=False)
+        gc.enable()
+        code = command(*bound.args, **bound.kwargs)
         sys.stdout.flush()
+        ends.exit_code = code if isinstance(code, int) else 0
     return ends.exit_code
-
-
-def _run(arguments: list[str]) -> int:
-    code = _app()(arguments, exit_on_error=False, print_error=False, result_action="return_value")
-    return code if isinstance(code, int) else 0

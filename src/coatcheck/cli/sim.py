@@ -19,7 +19,7 @@ def sim(
     port: Annotated[int, Parameter(help="The port on the loopback interface; 0 takes a free one.")] = 0,
     seed: Annotated[int, Parameter(help="What chance is made of.")] = 0,
     script: Annotated[Path | None, Parameter(help="A file that says what goes wrong, and when.")] = None,
-    as_json: AsJson = False,
+    _as_json: AsJson = False,
 ) -> None:
     """Serve until told to stop. Prints {"base_url": …} as its first line."""
     if not 0 <= port <= _LARGEST_PORT:
@@ -27,4 +27,6 @@ def sim(
     try:
         asyncio.run(serve(port, seed, script, sys.stdout))
     except OSError as error:
-        raise Failed(f"expected to listen on port {port}, got: {error.strerror}", next="--port 0 takes a free one") from None
+        raise Failed(
+            f"expected to listen on port {port}, got: {error.strerror}", next="--port 0 takes a free one"
+        ) from None

@@ -28,8 +28,10 @@ def worker(
     until_idle: Annotated[
         bool, Parameter(negative="", help="End when nothing is left but what waits for a person or for accounting.")
     ] = False,
-    log_level: Annotated[Literal["debug", "info", "warning", "error"], Parameter(help="What is logged on stderr.")] = "info",
-    as_json: AsJson = False,
+    log_level: Annotated[
+        Literal["debug", "info", "warning", "error"], Parameter(help="What is logged on stderr.")
+    ] = "info",
+    _as_json: AsJson = False,
 ) -> int:
     """Dispatch, observe, deliver and reconcile. Says `ready` with the worker's name on stderr once it leases."""
     chosen = _roles(roles)
@@ -62,14 +64,16 @@ def _obey_signals(running: Worker, course: "asyncio.Future[None]") -> None:
         say("stopping at once")
         course.cancel()
 
-    def drain(again: bool) -> None:
+    def drain() -> None:
         say("draining: dispatches that have begun are finished, the rest is given back")
         running.drain()
-        if again:
-            loop.add_signal_handler(signal.SIGINT, stop)
 
-    loop.add_signal_handler(signal.SIGTERM, drain, False)
-    loop.add_signal_handler(signal.SIGINT, drain, True)
+    def interrupt() -> None:
+        drain()
+        loop.add_signal_handler(signal.SIGINT, stop)
+
+    loop.add_signal_handler(signal.SIGTERM, drain)
+    loop.add_signal_handler(signal.SIGINT, interrupt)
 
 
 def _roles(text: str) -> list[Action]:

@@ -35,6 +35,6 @@ class Stats:
 
 
 async def read_stats(database: Database) -> Stats:
-    """Read them, as `(await read_stats(database)).queue_age_s`."""
+    """All of them, as of one instant."""
     rows = await database.fetch(statement("store", "read_stats"), {"unclaimed_s": UNCLAIMED_S, "seen_s": SEEN_S})
     return Stats(**rows[0])

@@ -1,0 +1,169 @@
+"""Whether this installation can work: each check with its reading, its limit and the remedy. Checks read and never repair."""
+
+import enum
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from coatcheck.config import ProviderSettings, Settings
+from coatcheck.config.sizing import LeaseSum, lease_arithmetic
+from coatcheck.errors import SchemaMismatch, SettingInvalid, Unavailable
+from coatcheck.store import schema
+from coatcheck.store.blocking import connected
+from coatcheck.store.db import Database
+from coatcheck.store.server import Server, inspect
+from coatcheck.store.stats import UNCLAIMED_S, Stats, read_stats
+
+NEWEST_SERVER = 18
+
+
+class Verdict(enum.StrEnum):
+    """WARNING: it works and should not stay so. FAILED: something cannot work."""
+
+    OK = "ok"
+    WARNING = "warning"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One line of the report; `remedy` is empty where all is well."""
+
+    name: str
+    verdict: Verdict
+    reading: str
+    limit: str
+    remedy: str = ""
+
+
+def settings_checks(settings: Settings) -> Iterator[Check]:
+    """What the settings alone tell: leases, providers and the sink."""
+    for each in lease_arithmetic(settings).all:
+        yield _lease(each)
+    if not settings.providers:
+        yield Check(
+            name="providers",
+            verdict=Verdict.WARNING,
+            reading="none configured",
+            limit="at least one where workers run",
+            remedy="set COATCHECK_PROVIDERS__GENACE__BASE_URL and COATCHECK_PROVIDERS__GENACE__API_KEY",
+        )
+    for provider in settings.providers.values():
+        yield _provider(provider)
+    yield _sink(settings.sink_path)
+
+
+async def database_checks(settings: Settings, url: str, database: Database) -> list[Check]:
+    """What the database tells, from the server up to the work that lies in it; it ends at the first thing that hides the rest."""
+    try:
+        server = await inspect(database)
+    except (Unavailable, SettingInvalid) as error:
+        return [_failed("database", error.message, "PostgreSQL within reach", error.next)]
+    found = [_server(server), _role(server, is_embedded=settings.database_url is None)]
+    try:
+        with connected(url, "doctor") as connection:
+            schema.check_schema(connection)
+    except SchemaMismatch as error:
+        return [*found, _failed("schema", error.message, f"version {schema.required_version()}", error.next)]
+    version = str(schema.required_version())
+    found.append(Check(name="schema", verdict=Verdict.OK, reading=f"version {version}", limit=f"version {version}"))
+    return [*found, *_work(await read_stats(database))]
+
+
+def _lease(each: LeaseSum) -> Check:
+    label = f"COATCHECK_LEASE__{each.role.upper()}_S"
+    name = f"lease {each.role}"
+    reading, limit = f"{each.lease_s:g} s", f"at least {each.text}"
+    if each.fits:
+        return Check(name=name, verdict=Verdict.OK, reading=reading, limit=limit)
+    return _failed(name, reading, limit, f"raise {label} to {each.needed_s:g} or more, or remove it")
+
+
+def _provider(provider: ProviderSettings) -> Check:
+    """Presence only: a key is never shown, and a service is not called for the asking."""
+    name, limit = f"provider {provider.name}", "BASE_URL and API_KEY where workers run"
+    missing = [
+        label for label, value in (("BASE_URL", provider.base_url), ("API_KEY", provider.api_key)) if value is None
+    ]
+    if not missing:
+        return Check(name=name, verdict=Verdict.OK, reading="BASE_URL and API_KEY are set", limit=limit)
+    labels = " and ".join(f"COATCHECK_PROVIDERS__{provider.name.upper()}__{label}" for label in missing)
+    return Check(
+        name=name,
+        verdict=Verdict.WARNING,
+        reading=f"no {' and no '.join(missing)}",
+        limit=limit,
+        remedy=f"set {labels} where workers run",
+    )
+
+
+def _sink(folder: Path) -> Check:
+    """Workers make the folder at the first delivery, so it is the nearest one above that must take it."""
+    nearest = next(each for each in (folder, *folder.parents) if each.exists())
+    limit = "a folder that can be written"
+    if nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK):
+        reading = "can be written" if nearest == folder else "will be made at the first delivery"
+        return Check(name="sink", verdict=Verdict.OK, reading=reading, limit=limit)
+    return _failed(
+        "sink", f"cannot be written: {nearest}", limit, "set COATCHECK_SINK, or give this account the folder"
+    )
+
+
+def _server(server: Server) -> Check:
+    limit = f"{schema.OLDEST_SERVER} to {NEWEST_SERVER}, taking writes"
+    reading = f"PostgreSQL {server.version}{', read only' if server.is_read_only else ''}"
+    if server.major_version < schema.OLDEST_SERVER:
+        return _failed("database", reading, limit, "upgrade the server")
+    if server.is_read_only:
+        return _failed("database", reading, limit, "connect to the primary")
+    if server.major_version > NEWEST_SERVER:
+        remedy = "newer than what this version of coatcheck was tested on: look for a newer coatcheck"
+        return Check(name="database", verdict=Verdict.WARNING, reading=reading, limit=limit, remedy=remedy)
+    return Check(name="database", verdict=Verdict.OK, reading=reading, limit=limit)
+
+
+def _role(server: Server, *, is_embedded: bool) -> Check:
+    powers = [
+        word
+        for word, has in (
+            ("superuser", server.is_superuser),
+            ("bypasses row-level security", server.bypasses_row_security),
+            ("owns the tables", server.is_owner),
+        )
+        if has
+    ]
+    limit = "no superuser, no BYPASSRLS, not the owner"
+    reading = f"{server.role}{': ' + ', '.join(powers) if powers else ''}"
+    if not powers or is_embedded:
+        return Check(
+            name="role",
+            verdict=Verdict.OK,
+            reading=reading,
+            limit="any, as the server is embedded" if is_embedded else limit,
+        )
+    remedy = "connect workers as a member of coatcheck_worker and the application as one of coatcheck_app"
+    return Check(name="role", verdict=Verdict.WARNING, reading=reading, limit=limit, remedy=remedy)
+
+
+def _work(stats: Stats) -> Iterator[Check]:
+    is_claimed = stats.unclaimed_count == 0
+    yield Check(
+        name="unclaimed messages",
+        verdict=Verdict.OK if is_claimed else Verdict.WARNING,
+        reading=str(stats.unclaimed_count),
+        limit=f"none due for more than {UNCLAIMED_S:g} s",
+        remedy="" if is_claimed else "run a worker that has the provider, the account and the roles of these messages",
+    )
+    is_staffed = stats.worker_count > 0
+    yield Check(
+        name="workers",
+        verdict=Verdict.OK if is_staffed else Verdict.WARNING,
+        reading=f"{stats.worker_count} seen lately",
+        limit="at least one",
+        remedy="" if is_staffed else "run `coatcheck worker`",
+    )
+
+
+def _failed(name: str, reading: str, limit: str, remedy: str) -> Check:
+    return Check(name=name, verdict=Verdict.FAILED, reading=reading, limit=limit, remedy=remedy)
