@@ -54,15 +54,16 @@ class Line:
         """Wait until there is something to receive or, if `sending`, until the kernel takes more."""
         loop = asyncio.get_running_loop()
         woken: asyncio.Future[None] = loop.create_future()
-        loop.add_reader(self._socket, _wake, woken)
+        descriptor = self._socket.fileno()
+        loop.add_reader(descriptor, _wake, woken)
         if sending:
-            loop.add_writer(self._socket, _wake, woken)
+            loop.add_writer(descriptor, _wake, woken)
         try:
             await woken
         finally:
-            loop.remove_reader(self._socket)
+            loop.remove_reader(descriptor)
             if sending:
-                loop.remove_writer(self._socket)
+                loop.remove_writer(descriptor)
 
     def close(self) -> None:
         """Reset the connection; bytes that the kernel still holds are dropped."""
