@@ -34,7 +34,7 @@ def test_defaults_are_those_of_the_contract(tmp_path: Path) -> None:
     assert found.sink_path == Path("/people/ada/.local/share/coatcheck/outputs")
     assert (found.wake, found.deliver_tries, found.output_max_bytes) == (Wake.NOTIFY, 12, 2 * 1024**3)
     assert (found.lease.dispatch_s, found.lease.observe_s, found.lease.deliver_s) == (None, None, None)
-    assert (found.concurrency.dispatch, found.concurrency.observe, found.concurrency.deliver) == (32, 1000, 8)
+    assert (found.concurrency.dispatch, found.concurrency.observe, found.concurrency.deliver) == (32, 1000, 32)
     genace = found.providers["genace"]
     assert genace.endpoint().base_url == "https://api.example.com/v2"
     assert genace.endpoint().api_key.reveal() == SECRET
@@ -97,7 +97,7 @@ def test_the_environment_beats_the_file(tmp_path: Path) -> None:
     )
     found = settings(tmp_path, COATCHECK_WAKE="notify", **{f"{GENACE}WAIT_S": "1", f"{GENACE}WAIT_PARAM": ""})
     assert (found.wake, found.sink) == (Wake.NOTIFY, "file:///srv/coats")
-    assert (found.lease.deliver_s, found.concurrency.observe, found.concurrency.deliver) == (60.0, 50, 8)
+    assert (found.lease.deliver_s, found.concurrency.observe, found.concurrency.deliver) == (60.0, 50, 32)
     assert found.output_hosts.networks == (ipaddress.IPv4Network("10.0.0.0/8"),)
     assert list(found.providers) == ["genace", "my_other2"]
     genace = found.providers["genace"]

@@ -109,7 +109,7 @@ LEASE: Sequence[Setting] = tuple(
 CONCURRENCY: Sequence[Setting] = (
     _count("dispatch", "POSTs that one process has open at once.", 32, at_most=10_000),
     _count("observe", "Looks that one process has open at once.", 1000, at_most=100_000),
-    _count("deliver", "Outputs that one process stores at once.", 8, at_most=1000),
+    _count("deliver", "Outputs that one process stores at once.", 32, at_most=1000),
 )
 
 PROVIDER: Sequence[Setting] = (
