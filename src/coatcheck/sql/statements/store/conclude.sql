@@ -8,57 +8,72 @@ with input as materialized (
       %(number)s::integer[], %(authorisation)s::integer[], %(authorised_by)s::text[], %(stage)s::text[], %(marks_ms)s::text[],
       %(bytes_sent)s::bigint[], %(bytes_received)s::bigint[], %(http_status)s::integer[], %(reply)s::bytea[],
       %(settle_s)s::float8[], %(begun_ago_s)s::float8[])
-    as i(operation_id, dispatch_id, event, outcome, phase, withdrawn, cause, remote_job_id, observe_for_s, account, number,
-      authorisation, authorised_by, stage, marks_ms, bytes_sent, bytes_received, http_status, reply, settle_s, begun_ago_s)
+    with ordinality as i(operation_id, dispatch_id, event, outcome, phase, withdrawn, cause, remote_job_id, observe_for_s, account,
+      number, authorisation, authorised_by, stage, marks_ms, bytes_sent, bytes_received, http_status, reply, settle_s, begun_ago_s,
+      position)
 ),
 locked as materialized (
-  select held.*
+  select held.operation_id, held.provider, held.phase, held.render_state, held.delivery_state, held.dispatch_id,
+    held.remote_job_id, held.revision, held.estimate, held.unit, held.cancel_requested_at, held.dispatch_by_at
   from coatcheck.operations as held
   join input using (operation_id)
   order by held.operation_id
   for no key update of held
 ),
-open_dispatches as materialized (
-  select held.dispatch_id, held.operation_id, held.number, held.authorisation, held.outcome, held.displaced
+-- the same rows as this statement's snapshot has them: a later revision under the lock makes all else that was read too old
+seen as materialized (
+  select was.operation_id, was.revision
+  from coatcheck.operations as was
+  where was.operation_id in (select operation_id from input)
+),
+known_dispatches as materialized (
+  select held.dispatch_id, held.operation_id, held.number, held.authorisation, held.ended_at,
+    held.outcome not in ('not_sent', 'throttled', 'proven_absent') and not held.displaced as spends
   from coatcheck.dispatches as held
-  where held.operation_id in (select operation_id from locked)
+  where held.operation_id in (select operation_id from input) and (select count(*) from locked) >= 0
   order by held.dispatch_id
   for no key update
 ),
+traced as materialized (
+  select input.operation_id, locked.revision is distinct from seen.revision as outdated, mine.dispatch_id is null as vanished,
+    mine.ended_at is null as is_news, holder.dispatch_id is not null as taken, coalesce(numbers.last_number, 0) as last_number
+  from input
+  left join locked using (operation_id)
+  left join seen using (operation_id)
+  left join known_dispatches as mine on mine.dispatch_id = input.dispatch_id
+  left join known_dispatches as holder on holder.operation_id = input.operation_id
+    and holder.authorisation = coalesce(mine.authorisation, input.authorisation) and holder.spends
+    and holder.dispatch_id <> input.dispatch_id
+  left join (
+    select operation_id, max(number) as last_number from known_dispatches group by operation_id) as numbers
+    on numbers.operation_id = input.operation_id
+),
 guarded as materialized (
-  select input.*, %(worker)s::text as actor, input.cause as reason, 0::smallint as message_lane, locked.phase as from_phase,
-    locked.render_state as from_render_state, locked.delivery_state as from_delivery_state, locked.provider,
-    locked.remote_job_id as saved_job_id, locked.operation_id is not null as known,
-    trace.vanished,
-    case when trace.vanished then greatest(input.number, coalesce(trace.last_number, 0) + 1) else input.number end as row_number,
-    trace.vanished and (trace.taken or locked.operation_id is null) as displaced,
-    coalesce(input.phase is not null
+  select input.*, locked.phase as from_phase, locked.render_state as from_render_state,
+    locked.delivery_state as from_delivery_state, locked.remote_job_id as saved_job_id, coalesce(locked.estimate, 0) as held,
+    coalesce(locked.unit, 'credits') as unit, traced.outdated, traced.vanished, traced.is_news,
+    case when traced.vanished then greatest(input.number, traced.last_number + 1) else input.number end as row_number,
+    traced.taken or locked.operation_id is null as displaced,
+    coalesce(input.phase is not null and not traced.outdated
       and (input.phase not in ('prepared', 'cancelled') or input.withdrawn
         = (locked.cancel_requested_at is not null or coalesce(locked.dispatch_by_at <= coatcheck.due_now(), false)))
       and case
         when locked.dispatch_id = input.dispatch_id then locked.phase in ('dispatching', 'uncertain')
           or (locked.phase = 'prepared' and input.remote_job_id is not null)
         -- the mark was lost with a failover: the id still belongs here
-        else trace.vanished and not trace.taken and locked.phase = 'prepared' and input.remote_job_id is not null end, false)
+        else traced.vanished and not traced.taken and locked.phase = 'prepared' and input.remote_job_id is not null end, false)
       as concludes
   from input
+  join traced using (operation_id)
   left join locked using (operation_id)
-  cross join lateral (
-    select not exists (select from open_dispatches as mine where mine.dispatch_id = input.dispatch_id) as vanished,
-      exists (
-        select from open_dispatches as other
-        where other.operation_id = input.operation_id and other.authorisation = input.authorisation and not other.displaced
-          and other.dispatch_id <> input.dispatch_id and other.outcome not in ('not_sent', 'throttled', 'proven_absent')) as taken,
-      (select max(other.number) from open_dispatches as other where other.operation_id = input.operation_id) as last_number
-  ) as trace
 ),
 jobs_claimed as (
   insert into coatcheck.remote_jobs (account, remote_job_id, operation_id, dispatch_id, role, seen_at)
   select account, remote_job_id, operation_id, dispatch_id, case when concludes then 'owner' else 'orphan' end,
     coatcheck.lease_now()
   from guarded
-  where remote_job_id is not null and remote_job_id is distinct from saved_job_id
-  order by account, remote_job_id
+  where not outdated and remote_job_id is not null and remote_job_id is distinct from saved_job_id
+  order by account, remote_job_id, concludes desc
   on conflict do nothing
   returning account, remote_job_id, operation_id
 ),
@@ -70,12 +85,15 @@ jobs_promoted as (
     and not exists (select from jobs_claimed as won where won.account = held.account and won.remote_job_id = held.remote_job_id)
   returning held.account, held.remote_job_id, held.operation_id
 ),
-judged as materialized (
+found as materialized (
   select guarded.*,
     case
+      when guarded.outdated then 'stale'
       when not guarded.concludes then 'evidence'
       when guarded.remote_job_id is null or exists (
-        select from (select * from jobs_claimed union all select * from jobs_promoted) as won
+        select
+        from (select account, remote_job_id, operation_id from jobs_claimed
+          union all select account, remote_job_id, operation_id from jobs_promoted) as won
         where won.account = guarded.account and won.remote_job_id = guarded.remote_job_id
           and won.operation_id = guarded.operation_id) then 'applied'
       when exists (
@@ -86,22 +104,36 @@ judged as materialized (
       else 'stale' end as status
   from guarded
 ),
+judged as materialized (
+  select operation_id, dispatch_id, outcome, phase, cause, remote_job_id, observe_for_s, account, authorisation, authorised_by, stage,
+    marks_ms, bytes_sent, bytes_received, http_status, reply, settle_s, begun_ago_s, position, from_phase, from_render_state,
+    from_delivery_state, saved_job_id, held, unit, vanished, is_news, row_number, displaced, status,
+    -- the history tells what happened, not what the reply would have meant
+    case when status = 'owned' then 'remote_id_owned' when status = 'evidence' and phase is not null then 'reply_kept'
+      else event end as event,
+    %(worker)s::text as actor, cause as reason, 0::smallint as message_lane
+  from found
+),
 evidence as (
   insert into coatcheck.dispatches as held (dispatch_id, operation_id, number, authorisation, authorised_by, account, worker,
     begun_at, send_by_at, quiescent_at, ended_at, stage, marks_ms, bytes_sent, bytes_received, outcome, cause, http_status,
-    remote_job_id, reply, displaced, charged, basis, settled_at)
+    remote_job_id, reply, displaced, held, unit, charged, basis, settled_at)
   select dispatch_id, operation_id, row_number, authorisation, authorised_by, account, %(worker)s::text,
     clock.at - make_interval(secs => begun_ago_s), clock.at - make_interval(secs => begun_ago_s),
     clock.at + make_interval(secs => settle_s), clock.at, stage, marks_ms::jsonb, bytes_sent, bytes_received, outcome, cause,
-    http_status, remote_job_id, reply, displaced,
+    http_status, remote_job_id, reply, displaced, judged.held, judged.unit,
     case when coatcheck.outcome_rank(outcome) = 2 then 0 end, case when coatcheck.outcome_rank(outcome) = 2 then 'assumed' end,
     case when coatcheck.outcome_rank(outcome) = 2 then clock.at end
   from judged
   cross join lateral (select coatcheck.lease_now() as at) as clock
+  where status <> 'stale'
   order by dispatch_id
   on conflict (dispatch_id) do update set
     outcome = case when coatcheck.outcome_rank(excluded.outcome) > coatcheck.outcome_rank(held.outcome)
       then excluded.outcome else held.outcome end,
+    -- a proof of nothing sent that is contradicted after another mark took its place in the authorisation
+    displaced = held.displaced or (excluded.displaced
+      and coatcheck.outcome_rank(excluded.outcome) > coatcheck.outcome_rank(held.outcome)),
     remote_job_id = coalesce(held.remote_job_id, excluded.remote_job_id),
     quiescent_at = least(held.quiescent_at, excluded.quiescent_at),
     ended_at = coalesce(held.ended_at, excluded.ended_at),
@@ -120,46 +152,53 @@ evidence as (
     settled_at = case when coatcheck.outcome_rank(excluded.outcome) > coatcheck.outcome_rank(held.outcome)
       then excluded.settled_at else held.settled_at end
 ),
-account_news as (
-  select account, bool_or(outcome = 'rejected' and http_status in (401, 402)) as denied,
-    count(*) filter (where outcome = 'rejected' and http_status = 403) as forbidden_count,
-    bool_or(http_status <> 403) as other_seen, min(http_status) filter (where http_status in (401, 402)) as denied_status
+-- what the replies say of each account: a reply that is written again is no news
+replies as (
+  select judged.account, judged.http_status, judged.outcome, judged.position,
+    max(judged.position) filter (where judged.http_status <> 403) over (partition by judged.account) as last_other
   from judged
-  where http_status is not null
+  where judged.status <> 'stale' and judged.is_news and judged.http_status is not null
+),
+account_news as (
+  select account, min(http_status) filter (where outcome = 'rejected' and http_status in (401, 402)) as denied_status,
+    -- 403s in a row, counted from the last other reply
+    count(*) filter (where outcome = 'rejected' and http_status = 403 and position > coalesce(last_other, 0)) as forbidden_count,
+    bool_or(http_status <> 403) as other_seen
+  from replies
   group by account
 ),
 accounts as materialized (
-  select held.name, held.forbidden_count, news.denied, news.denied_status, news.other_seen, news.forbidden_count as fresh_count
+  select held.name, news.denied_status,
+    news.forbidden_count + case when news.other_seen then 0 else held.forbidden_count end as forbidden_count
   from coatcheck.providers as held
   join account_news as news using (account)
-  where news.denied or news.forbidden_count > 0 or held.forbidden_count > 0
+  where news.denied_status is not null or news.forbidden_count > 0 or held.forbidden_count > 0
   order by held.name
   for no key update of held
 ),
 pauses as (
   update coatcheck.providers as held set
-    forbidden_count = next.forbidden_count,
-    dispatch_paused_at = case when next.reason is null then held.dispatch_paused_at
+    forbidden_count = accounts.forbidden_count,
+    dispatch_paused_at = case when news.reason is null then held.dispatch_paused_at
       else coalesce(held.dispatch_paused_at, coatcheck.lease_now()) end,
-    dispatch_pause_reason = coalesce(held.dispatch_pause_reason, next.reason),
-    dispatch_paused_by = case when next.reason is null then held.dispatch_paused_by
+    dispatch_pause_reason = coalesce(held.dispatch_pause_reason, news.reason),
+    dispatch_paused_by = case when news.reason is null then held.dispatch_paused_by
       else coalesce(held.dispatch_paused_by, 'coatcheck') end
   from accounts
   cross join lateral (
-    select case when accounts.other_seen then accounts.fresh_count else accounts.forbidden_count + accounts.fresh_count end
-      as forbidden_count) as counted
-  cross join lateral (
-    select counted.forbidden_count, case
-      when accounts.denied then format('the service answered %%s to a dispatch', accounts.denied_status)
-      when counted.forbidden_count >= 5 then 'five dispatches in a row were answered 403' end as reason) as next
+    select case
+      when accounts.denied_status is not null then format('the service answered %%s to a dispatch', accounts.denied_status)
+      when accounts.forbidden_count >= 5 then 'five dispatches in a row were answered 403' end as reason) as news
   where held.name = accounts.name
 ),
 written as (
   update coatcheck.operations as stored set
     phase = case judged.status when 'applied' then judged.phase when 'owned' then 'uncertain' else stored.phase end,
-    dispatch_id = case when judged.status = 'applied' then judged.dispatch_id else stored.dispatch_id end,
+    dispatch_id = case when judged.status in ('applied', 'owned') then judged.dispatch_id else stored.dispatch_id end,
     dispatch_count = greatest(stored.dispatch_count, judged.row_number),
-    account = coalesce(stored.account, judged.account),
+    -- a remote job is looked up with the credential that made it
+    account = case when judged.status = 'applied' and judged.remote_job_id is not null then judged.account
+      else coalesce(stored.account, judged.account) end,
     remote_job_id = case when judged.status = 'applied' then judged.remote_job_id else stored.remote_job_id end,
     accepted_at = case when judged.status = 'applied' and judged.remote_job_id is not null then coatcheck.lease_now()
       else stored.accepted_at end,
@@ -168,7 +207,8 @@ written as (
     revision = stored.revision + 1,
     updated_at = coatcheck.lease_now()
   from judged
-  where judged.status <> 'stale' and stored.operation_id = judged.operation_id
+  -- providers are locked before lanes, as everywhere
+  where judged.status <> 'stale' and stored.operation_id = judged.operation_id and (select count(*) from accounts) >= 0
   returning stored.operation_id, stored.revision, stored.phase, stored.render_state, stored.delivery_state, stored.provider,
     stored.account, stored.remote_job_id
 ),
@@ -193,10 +233,10 @@ incidents as (
   cross join lateral (select coatcheck.lease_now() as at) as clock
   cross join lateral (values
     ('remote_id_owned', 'theirs', judged.status = 'owned', 'the reply names a remote job of another operation'),
-    ('dispatch_vanished', 'ours', judged.vanished, 'the dispatch row was gone when its reply was saved'),
+    ('dispatch_vanished', 'ours', judged.vanished and judged.status <> 'stale', 'the dispatch row was gone when its reply was saved'),
     ('late_remote_job', 'network', judged.status = 'evidence' and judged.remote_job_id is distinct from judged.saved_job_id
       and judged.remote_job_id is not null, 'an id arrived that no longer concludes this operation'),
-    ('contradicting_reply', 'theirs', judged.saved_job_id is not null and judged.remote_job_id is null,
+    ('contradicting_reply', 'theirs', judged.status = 'evidence' and judged.saved_job_id is not null and judged.remote_job_id is null,
       'a reply without an id arrived for an accepted operation')
   ) as fault(kind, boundary, happened, detail)
   where fault.happened
