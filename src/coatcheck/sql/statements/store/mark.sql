@@ -8,17 +8,19 @@ with input as materialized (
     as i(operation_id, revision, dispatch_id, account, send_s, quiescent_s, lease_s, pause_s)
 ),
 locked as materialized (
-  select held.*
+  select held.operation_id, held.provider, held.phase, held.render_state, held.delivery_state, held.revision,
+    held.cancel_requested_at, held.not_before_at, held.dispatch_by_at
   from coatcheck.operations as held
   join input using (operation_id)
   order by held.operation_id
   for no key update of held
 ),
+-- every name of the account: one that was configured after the pause is paused, too
 accounts as materialized (
-  select name, dispatch_paused_at
-  from coatcheck.providers
-  where name in (select provider from locked)
-  order by name
+  select held.name, held.account, held.dispatch_paused_at
+  from coatcheck.providers as held
+  where held.name in (select provider from locked) or held.account in (select account from input)
+  order by held.name
   for share
 ),
 judged as materialized (
@@ -26,13 +28,16 @@ judged as materialized (
     locked.phase as from_phase, locked.render_state as from_render_state, locked.delivery_state as from_delivery_state,
     case
       when locked.operation_id is null or locked.phase <> 'prepared' or locked.revision <> input.revision
-        or locked.cancel_requested_at is not null or locked.dispatch_by_at <= coatcheck.due_now()
-        or locked.not_before_at > coatcheck.due_now() then 'stale'
-      when accounts.dispatch_paused_at is not null then 'paused'
+        -- asked after any wait for the lock: a deadline may have passed meanwhile
+        or locked.cancel_requested_at is not null or locked.dispatch_by_at <= coatcheck.lease_now()
+        or locked.not_before_at > coatcheck.lease_now() then 'stale'
+      when exists (
+        select from accounts
+        where (accounts.name = locked.provider or accounts.account = input.account) and accounts.dispatch_paused_at is not null)
+        then 'paused'
       else 'applied' end as status
   from input
   left join locked using (operation_id)
-  left join accounts on accounts.name = locked.provider
 ),
 written as (
   update coatcheck.operations as stored set
