@@ -59,12 +59,6 @@ async def load(database: Database, operation_ids: Sequence[OperationId]) -> dict
     return {row["operation_id"]: operation_of(row) for row in rows}
 
 
-async def load_specifications(database: Database, operation_ids: Sequence[OperationId]) -> dict[OperationId, str]:
-    """The immutable texts, byte for byte what was hashed."""
-    rows = await database.fetch(statement("store", "load_specifications"), {"operation_id": list(operation_ids)})
-    return {row["operation_id"]: row["specification_text"] for row in rows}
-
-
 async def load_deliveries(
     database: Database, operation_ids: Sequence[OperationId]
 ) -> dict[OperationId, tuple[Delivery, ...]]:

@@ -35,7 +35,9 @@ update coatcheck.outbox as held set
   lease_count = held.lease_count + 1,
   leased_by = %(worker)s::text,
   leased_at = coatcheck.lease_now()
-from (select * from due union all select * from doubtful) as taken
+from (
+  select operation_id, lane, lease_s from due
+  union all select operation_id, lane, lease_s from doubtful) as taken
 where held.operation_id = taken.operation_id and held.lane = taken.lane
   and held.parked_at is null and held.visible_at <= coatcheck.due_now()
 returning held.operation_id, held.lane, held.action, held.provider, held.account, held.expected_revision,

@@ -10,7 +10,7 @@ with input as materialized (
       clears_withdrawal, observe_for_s)
 ),
 locked as materialized (
-  select held.*
+  select held.operation_id, held.phase, held.render_state, held.delivery_state, held.dispatch_id, held.revision
   from coatcheck.operations as held
   join input using (operation_id)
   order by held.operation_id

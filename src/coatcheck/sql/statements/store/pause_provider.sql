@@ -18,4 +18,6 @@ paused as (
   returning held.name, held.account, held.kind, held.default_estimate, held.unit, held.dispatch_paused_at,
     held.dispatch_pause_reason, held.dispatch_paused_by
 )
-select * from paused where name = %(name)s
+select name, account, kind, default_estimate, unit, dispatch_paused_at, dispatch_pause_reason, dispatch_paused_by
+from paused
+where name = %(name)s

@@ -32,4 +32,6 @@ resumed as (
   returning held.name, held.account, held.kind, held.default_estimate, held.unit, held.dispatch_paused_at,
     held.dispatch_pause_reason, held.dispatch_paused_by
 )
-select * from resumed where name = %(name)s
+select name, account, kind, default_estimate, unit, dispatch_paused_at, dispatch_pause_reason, dispatch_paused_by
+from resumed
+where name = %(name)s

@@ -1,0 +1,10 @@
+-- purpose: one keyset page of a tenant's operations, oldest first
+-- guard: the tenant condition
+-- index: operations_tenant_idx
+select
+-- include: operation_columns
+from coatcheck.operations as operation
+where operation.tenant_id = %(tenant_id)s::text and operation.operation_id > %(after)s::uuid
+  and (%(phase)s::text is null or operation.phase = %(phase)s::text)
+order by operation.operation_id
+limit %(size)s::integer
