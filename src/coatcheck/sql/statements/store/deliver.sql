@@ -8,7 +8,8 @@ with input as materialized (
     as i(operation_id, event, output_index, result, uri, sha256, bytes, sniffed_type, cause)
 ),
 locked as materialized (
-  select held.*
+  select held.operation_id, held.phase, held.render_state, held.delivery_state, held.dispatch_id, held.delivered_count,
+    held.failed_count
   from coatcheck.operations as held
   join input using (operation_id)
   order by held.operation_id
@@ -26,7 +27,8 @@ judged as materialized (
   select input.*, %(worker)s::text as actor, input.cause as reason, (input.output_index + 1)::smallint as message_lane,
     locked.dispatch_id, locked.phase as from_phase, locked.render_state as from_render_state,
     locked.delivery_state as from_delivery_state, outputs.state as from_state,
-    coalesce(outputs.state <> 'delivered' and locked.phase in ('accepted', 'submission_failed'), false) as applies,
+    coalesce(outputs.state <> 'delivered' and locked.phase in ('accepted', 'submission_failed')
+      and locked.render_state = 'succeeded', false) as applies,
     case input.result when 'stored' then 'delivered' when 'failed' then 'failed' else outputs.state end as to_state
   from input
   left join locked using (operation_id)

@@ -10,7 +10,8 @@ with input as materialized (
       outputs)
 ),
 locked as materialized (
-  select held.*
+  select held.operation_id, held.phase, held.render_state, held.delivery_state, held.dispatch_id, held.remote_job_id,
+    held.revision, held.final_at
   from coatcheck.operations as held
   join input using (operation_id)
   order by held.operation_id
@@ -27,24 +28,37 @@ judged as materialized (
   left join locked using (operation_id)
 ),
 money as materialized (
-  select held.dispatch_id
+  select held.dispatch_id, held.unit
   from coatcheck.dispatches as held
   where held.dispatch_id in (select dispatch_id from judged where applies and settles)
   order by held.dispatch_id
   for no key update
 ),
-settlements as (
-  update coatcheck.dispatches as held set
-    charged = case when figure.is_ours then judged.charged - coalesce(judged.refunded, 0) else coalesce(held.charged, held.held) end,
-    basis = case when figure.is_ours then 'service' else coalesce(held.basis, 'assumed') end,
-    settled_at = coalesce(held.settled_at, coatcheck.lease_now())
+figures as materialized (
+  select judged.operation_id, money.dispatch_id, judged.charged - coalesce(judged.refunded, 0) as figure,
+    coalesce(judged.unit, money.unit) = money.unit as in_our_unit
   from money
   join judged using (dispatch_id)
-  cross join lateral (
-    select judged.charged is not null and coalesce(judged.unit, (select unit from coatcheck.dispatches as d
-      where d.dispatch_id = judged.dispatch_id)) = (select unit from coatcheck.dispatches as d
-      where d.dispatch_id = judged.dispatch_id) as is_ours) as figure
-  where judged.applies and held.dispatch_id = money.dispatch_id
+  where judged.applies
+),
+-- the service's figure, else what was held, as assumed; a later figure replaces either
+settlements as (
+  update coatcheck.dispatches as held set
+    charged = case when figures.in_our_unit then coalesce(figures.figure, held.charged, held.held)
+      else coalesce(held.charged, held.held) end,
+    basis = case when figures.in_our_unit and figures.figure is not null then 'service' else coalesce(held.basis, 'assumed') end,
+    settled_at = coalesce(held.settled_at, coatcheck.lease_now())
+  from figures
+  where held.dispatch_id = figures.dispatch_id
+),
+incidents as (
+  insert into coatcheck.incidents as held (operation_id, kind, boundary, detail, first_at, last_at)
+  select operation_id, 'unit_differs', 'theirs', 'the service charged in another unit than was held', coatcheck.lease_now(),
+    coatcheck.lease_now()
+  from figures
+  where figure is not null and not in_our_unit
+  order by operation_id
+  on conflict (operation_id, kind) do update set count = held.count + 1, last_at = excluded.last_at
 ),
 output_rows as (
   select *
