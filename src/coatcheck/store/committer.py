@@ -1,7 +1,8 @@
 """Natural batching: what waits while one batch commits is the next batch. No delay when idle, large batches under load.
 
 A batch names a key (an operation, a lane) at most once; the second waits for its turn. A bad row is isolated by halving and never fails
-its neighbours. While the database is away the items wait: an accepted id in here is not given up.
+its neighbours; nor does whatever else a writer raises, which goes to the caller. While the database is away the items wait: an accepted
+id in here is not given up.
 """
 
 import asyncio
@@ -11,9 +12,7 @@ from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import psycopg
-
-from coatcheck.errors import CoatcheckError, Unavailable
+from coatcheck.errors import Unavailable
 from coatcheck.seams import Seams
 from coatcheck.store.db import Trouble, trouble
 
@@ -26,8 +25,10 @@ _PAUSE_S = (0.1, 2.0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lane:
-    """How one kind of item is written. `on_unknown` answers an item whose commit was not seen; None: write it again, its guards make
-    that safe."""
+    """How one kind of item is written.
+
+    `on_unknown` answers an item whose commit was not seen; None: write it again, its guards make that safe.
+    """
 
     write: Callable[[Sequence[Any]], Awaitable[Sequence[Any]]]
     key: Callable[[Any], Hashable]
@@ -59,6 +60,8 @@ class Committer:
 
     async def save(self, item: Any) -> Any:
         """Write `item` with the next batch and return its answer. A cancelled caller's item is written all the same."""
+        if self._closing:
+            raise Unavailable("the committer is closed", next="The lease ends by itself and another worker goes on.")
         if self._task is None:
             self._task = asyncio.create_task(self._run(), name="committer")
         waiting = _Waiting(item=item, answer=asyncio.get_running_loop().create_future())
@@ -84,7 +87,7 @@ class Committer:
                     for kind, batch in batches.items():
                         await self._write(self._lanes[kind], batch)
         finally:
-            # a defect ends this task: whoever waits must learn of it, not hang
+            # whoever waits when this task is cancelled must learn of it, not hang
             for waiting in [*self._waiting, *(waiting for batch in batches.values() for waiting in batch)]:
                 _fail(
                     waiting,
@@ -109,24 +112,28 @@ class Committer:
         return taken
 
     async def _write(self, lane: Lane, batch: list[_Waiting]) -> None:
-        while True:
-            try:
-                answers = await lane.write([waiting.item for waiting in batch])
-            except (psycopg.Error, CoatcheckError) as error:
-                if await self._failed(lane, batch, error):
-                    return
-                continue
-            self.commit_count += 1
-            self.item_count += len(batch)
-            for waiting, answer in zip(batch, answers, strict=True):
-                _settle(waiting, answer)
-            return
+        finished = False
+        while not finished:
+            # whatever a writer raises belongs to the callers that wait and must not end this task: it is taken as a value
+            outcomes = await asyncio.gather(_answered(lane, batch), return_exceptions=True)
+            match written := outcomes[0]:
+                case Exception():
+                    finished = await self._failed(lane, batch, written)
+                case BaseException():
+                    raise written
+                case _:
+                    self.commit_count += 1
+                    self.item_count += len(batch)
+                    for waiting, answer in written:
+                        _settle(waiting, answer)
+                    finished = True
 
-    async def _failed(self, lane: Lane, batch: list[_Waiting], error: psycopg.Error | CoatcheckError) -> bool:
+    async def _failed(self, lane: Lane, batch: list[_Waiting], error: Exception) -> bool:
         """Whether the batch is finished; False: the same batch again."""
         kind = trouble(error)
         state = getattr(error, "sqlstate", None)
-        logger.warning("batch failed", extra={"trouble": kind.name, "sqlstate": state, "count": len(batch)})
+        name = type(error).__name__
+        logger.warning("batch failed", extra={"trouble": kind.name, "error": name, "sqlstate": state, "count": len(batch)})
         match kind:
             case Trouble.BAD_ROW | Trouble.DEFECT if len(batch) > 1:
                 middle = len(batch) // 2
@@ -143,6 +150,11 @@ class Committer:
             case _:
                 await self._seams.sleep(self._seams.jitter.between(*_PAUSE_S))
                 return False
+
+
+async def _answered(lane: Lane, batch: Sequence[_Waiting]) -> list[tuple[_Waiting, Any]]:
+    answers = await lane.write([waiting.item for waiting in batch])
+    return list(zip(batch, answers, strict=True))
 
 
 def _settle(waiting: _Waiting, answer: Any) -> None:

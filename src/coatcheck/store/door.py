@@ -208,7 +208,7 @@ def _evidence(batch: Sequence[ConcludeSave]) -> Columns:
     exchanges = [save.exchange for save in batch]
     return {
         "stage": [exchange.stage for exchange in exchanges],
-        "marks_ms": [json.dumps({stage: at for stage, at in exchange.marks_ms}) for exchange in exchanges],
+        "marks_ms": [json.dumps(dict(exchange.marks_ms)) for exchange in exchanges],
         "bytes_sent": [exchange.bytes_sent for exchange in exchanges],
         "bytes_received": [exchange.bytes_received for exchange in exchanges],
         "http_status": [exchange.status for exchange in exchanges],
@@ -216,11 +216,11 @@ def _evidence(batch: Sequence[ConcludeSave]) -> Columns:
 
 
 def _money(batch: Sequence[SnapshotSave]) -> Columns:
-    credits = [save.step.credits for save in batch]
+    figures = [save.step.credits for save in batch]
     return {
-        "charged": [known.charged if known else None for known in credits],
-        "refunded": [known.refunded if known else None for known in credits],
-        "unit": [known.unit if known else None for known in credits],
+        "charged": [known.charged if known else None for known in figures],
+        "refunded": [known.refunded if known else None for known in figures],
+        "unit": [known.unit if known else None for known in figures],
     }
 
 
