@@ -25,7 +25,7 @@ from coatcheck.store.db import Database, opened
 from coatcheck.store.door import ConcludeSave, DecideSave, DeliverSave, Door, MarkSave, Saved, SnapshotSave, Status
 from coatcheck.store.incidents import Note, note
 from coatcheck.store.pauses import register
-from coatcheck.store.requests import DeliveriesOf, OperationOf, Reader, SpecificationOf
+from coatcheck.store.requests import DeliveriesOf, OperationOf, Reader
 from coatcheck.version import VERSION
 from coatcheck.workers.deliver import Delivering, DeliveryHandler
 from coatcheck.workers.desk import Desk
@@ -139,7 +139,6 @@ def _desk(lines: _Lines, incarnation: str, seams: Seams) -> Desk:
         reads=Committer(
             {
                 OperationOf: Lane(write=reader.operations, key=_operation),
-                SpecificationOf: Lane(write=reader.specifications, key=_operation),
                 DeliveriesOf: Lane(write=reader.deliveries, key=_operation),
             },
             seams=seams,
@@ -151,7 +150,7 @@ def _operation_of_step(save: MarkSave | ConcludeSave | SnapshotSave | DeliverSav
     return save.step.operation_id
 
 
-def _operation(read: OperationOf | SpecificationOf | DeliveriesOf) -> object:
+def _operation(read: OperationOf | DeliveriesOf) -> object:
     return read.operation_id
 
 

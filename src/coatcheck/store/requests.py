@@ -5,19 +5,12 @@ from dataclasses import dataclass
 
 from coatcheck.core.operation import Operation, OperationId
 from coatcheck.store.db import Database
-from coatcheck.store.operations import Delivery, load, load_deliveries, load_specifications
+from coatcheck.store.operations import Delivery, load, load_deliveries
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperationOf:
     """Load one operation."""
-
-    operation_id: OperationId
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SpecificationOf:
-    """Load one specification."""
 
     operation_id: OperationId
 
@@ -38,11 +31,6 @@ class Reader:
     async def operations(self, batch: Sequence[OperationOf]) -> list[Operation | None]:
         """Operations, None for one that does not exist."""
         found = await load(self._database, [read.operation_id for read in batch])
-        return [found.get(read.operation_id) for read in batch]
-
-    async def specifications(self, batch: Sequence[SpecificationOf]) -> list[str | None]:
-        """Specification texts, None for one that does not exist."""
-        found = await load_specifications(self._database, [read.operation_id for read in batch])
         return [found.get(read.operation_id) for read in batch]
 
     async def deliveries(self, batch: Sequence[DeliveriesOf]) -> list[tuple[Delivery, ...]]:

@@ -35,7 +35,7 @@ class DeliveryHandler:
 
     async def handle(self, work: Work) -> None:
         """Deliver one output, or say when to try again."""
-        output = await self._due_output(work)
+        output = self._due_output(work)
         if output is None:
             await self._desk.acknowledge(work.message)
             return
@@ -49,13 +49,11 @@ class DeliveryHandler:
                 await self._failed(work, output, result, delivering.tries)
         self._desk.seams.faults.reached(Point.V11_ACKNOWLEDGED)
 
-    async def _due_output(self, work: Work) -> Delivery | None:
+    def _due_output(self, work: Work) -> Delivery | None:
         """The output that this lane is for, unless it is delivered already or nothing is due any more."""
-        if work.operation.render_state is not RenderState.SUCCEEDED:
+        if work.operation.render_state is not RenderState.SUCCEEDED or work.output is None:
             return None
-        outputs = await self._desk.deliveries(work.operation.operation_id)
-        wanted = [output for output in outputs if output.index == work.message.lane - 1 and output.state != "delivered"]
-        return wanted[0] if wanted else None
+        return work.output if work.output.state != "delivered" else None
 
     def _source(self, work: Work, output: Delivery) -> OutputSource:
         return OutputSource(

@@ -6,7 +6,7 @@ The two committers are apart so that a slow batch of looks never delays a paid i
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
-from coatcheck.core.actions import ParkReason, WaitReason
+from coatcheck.core.actions import Aim, Look, ParkReason, WaitReason
 from coatcheck.core.operation import Operation, OperationId
 from coatcheck.core.steps import DecideStep, Incident, Refusal, Step
 from coatcheck.queue.leases import Acknowledge, Message, Release, SetAside
@@ -15,16 +15,18 @@ from coatcheck.store.committer import Committer
 from coatcheck.store.door import ConcludeSave, DecideSave, DeliverSave, MarkSave, Save, Saved, SnapshotSave, Status
 from coatcheck.store.incidents import Note
 from coatcheck.store.operations import Delivery
-from coatcheck.store.requests import DeliveriesOf, OperationOf, SpecificationOf
+from coatcheck.store.requests import DeliveriesOf, OperationOf
 from coatcheck.workers.tally import Tally
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """A leased message with the operation as it stood when the lease began."""
+    """A leased message with what it is about as that stood when the lease began: a dispatch has its text, a delivery its output."""
 
     message: Message
     operation: Operation
+    specification_text: str | None = field(default=None, repr=False)
+    output: Delivery | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -49,7 +51,9 @@ class Desk:
         saved: Saved = await committer.save(save)
         if saved.status in (Status.STALE, Status.EVIDENCE):
             self.tally.stale[_cause(save)] += 1
-        self.wake(0.0)
+        else:
+            for delay_s in _made_due(save):
+                self.wake(delay_s)
         return saved
 
     async def decide(self, step: Step | Refusal) -> Saved | None:
@@ -80,11 +84,6 @@ class Desk:
         found: Operation | None = await self.reads.save(OperationOf(operation_id=operation_id))
         return found
 
-    async def specification(self, operation_id: OperationId) -> str | None:
-        """The immutable text."""
-        found: str | None = await self.reads.save(SpecificationOf(operation_id=operation_id))
-        return found
-
     async def deliveries(self, operation_id: OperationId) -> tuple[Delivery, ...]:
         """The operation's outputs."""
         found: tuple[Delivery, ...] = await self.reads.save(DeliveriesOf(operation_id=operation_id))
@@ -97,6 +96,17 @@ class Desk:
     async def _end(self, end: Release | Acknowledge | SetAside) -> None:
         if not await self.looks.save(end):
             self.tally.stale["lease"] += 1
+
+
+def _made_due(save: Save) -> set[float]:
+    """After how many seconds the lanes of a step are due; a mark's own lane is leased already."""
+    if isinstance(save, MarkSave):
+        return set()
+    return {
+        change.delay_s if isinstance(change, Aim) else 0.0
+        for change in save.step.lanes
+        if isinstance(change, Aim | Look)
+    }
 
 
 def _cause(save: Save) -> str:

@@ -101,9 +101,8 @@ class Dispatcher:
         return False
 
     async def _specification(self, work: Work) -> bytes | None:
-        """Read the immutable text and hash it again; a text that is not the approved one is never sent."""
-        text = await self._desk.specification(work.operation.operation_id)
-        body = text.encode() if text is not None else b""
+        """Hash the immutable text again; a text that is not the approved one is never sent."""
+        body = (work.specification_text or "").encode()
         if hashlib.sha256(body).hexdigest() == work.operation.specification_hash:
             return body
         await self._desk.park(work.message, ParkReason.SPECIFICATION)

@@ -1,19 +1,20 @@
-"""One claimer per process: it takes what is due in big batches, within the room that each role has, and loads the operations with it.
+"""One claimer per process: it takes what is due in big batches, within the room that each role has, and loads what they are about.
 
-Idle, it asks once a second at most; a notification, an own save that made something due, or a freed place wakes it earlier.
+Idle, it asks once a second at most; a notification, a known instant, an own save that made something due, or a place that was wanted wakes
+it earlier. A claim that found company is followed by a short rest, so that the next one finds more: a lone message never waits for that.
 """
 
 import asyncio
+import heapq
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from coatcheck.core.actions import Action
-from coatcheck.core.operation import Operation, OperationId
 from coatcheck.queue.leases import Leases, Message, Wanted
 from coatcheck.seams import Seams
 from coatcheck.store.db import Database
-from coatcheck.store.operations import load
+from coatcheck.store.subjects import load_subjects
 from coatcheck.workers.desk import Work
 
 POLL_S = 1.0
@@ -21,8 +22,10 @@ POLL_S = 1.0
 DOUBTS = 100
 """Ended dispatches taken at a time."""
 DOUBT_LEASE_S = 30.0
-_GATHER_S = 0.02
-_WORTH_CLAIMING = 0.25
+REST_S = 0.05
+"""Between two claims that find company."""
+_REST_SHARE = 3.0
+"""On a slow machine the rest is this many times as long as the claim took."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,61 +45,79 @@ class Lessor:
         self._database = database
         self._capacities = capacities
         self._seams = seams
-        self._woken = asyncio.Event()
-        self._due_at: float | None = None
+        self._news = asyncio.Event()
+        self._due: list[float] = []
+        self._crowded: set[Action] = set(capacities)
+        self._rested_at = 0.0
         self.in_hand: Counter[Action] = Counter()
 
     def wake(self, delay_s: float = 0.0) -> None:
         """Something becomes due in `delay_s` seconds."""
         due_at = self._seams.clock.boottime() + delay_s
-        if self._due_at is None or due_at < self._due_at:
-            self._due_at = due_at
-        if delay_s <= 0:
-            self._woken.set()
+        if not self._due or due_at < self._due[0]:
+            self._news.set()
+        heapq.heappush(self._due, due_at)
 
     def done(self, action: Action) -> None:
-        """A place is free again."""
+        """A place is free again; that is news where there was none to spare, and where nothing is in hand any more."""
         self.in_hand[action] -= 1
-        self._woken.set()
+        if action in self._crowded or not self.in_hand.total():
+            self.wake()
 
     async def claim(self) -> list[Work]:
-        """Lease what is due and there is room for, with the operations as they stand."""
-        self._woken.clear()
-        self._due_at = None
-        messages = await self._leases.claim(self._wanted(), doubts=DOUBTS, doubt_lease_s=DOUBT_LEASE_S)
-        operations = await self._loaded(messages)
-        found = [
-            Work(message=message, operation=operations[message.operation_id])
-            for message in messages
-            if message.operation_id in operations
-        ]
+        """Lease what is due and there is room for, with what it is about as it stands."""
+        began = self._seams.clock.boottime()
+        while self._due and self._due[0] <= began:
+            heapq.heappop(self._due)
+        wanted = self._wanted()
+        messages = await self._leases.claim(wanted, doubts=DOUBTS, doubt_lease_s=DOUBT_LEASE_S)
+        found = await self._loaded(messages)
         for work in found:
             self.in_hand[work.message.action] += 1
+        self._crowded = self._without_room(wanted, messages)
+        ended = self._seams.clock.boottime()
+        rest_s = max(REST_S, (ended - began) * _REST_SHARE)
+        self._rested_at = ended + rest_s if len(messages) > 1 else 0.0
         return found
 
-    async def _loaded(self, messages: Sequence[Message]) -> Mapping[OperationId, Operation]:
-        return await load(self._database, list({message.operation_id for message in messages})) if messages else {}
+    async def _loaded(self, messages: Sequence[Message]) -> list[Work]:
+        if not messages:
+            return []
+        subjects = await load_subjects(self._database, [(message.slot, message.action) for message in messages])
+        return [
+            Work(
+                message=message,
+                operation=subject.operation,
+                specification_text=subject.specification_text,
+                output=subject.output,
+            )
+            for message in messages
+            if (subject := subjects.get(message.slot)) is not None
+        ]
 
     async def wait(self) -> None:
-        """Until something may be due: woken, a known instant, or the poll interval. A little longer when room is scarce."""
+        """Until something may be due: woken, a known instant, or the poll interval; then for the rest of the rest."""
         now = self._seams.clock.boottime()
-        pause_s = POLL_S * self._seams.jitter.between(0.9, 1.1)
-        if self._due_at is not None:
-            pause_s = min(pause_s, max(0.0, self._due_at - now))
-        try:
-            async with asyncio.timeout(pause_s):
-                await self._woken.wait()
-        except TimeoutError:
-            return
-        if self._is_crowded():
-            await self._seams.sleep(_GATHER_S)
+        poll_at = now + POLL_S * self._seams.jitter.between(0.9, 1.1)
+        while (until := min(poll_at, self._due[0]) if self._due else poll_at) > now:
+            self._news.clear()
+            try:
+                async with asyncio.timeout(until - now):
+                    await self._news.wait()
+            except TimeoutError:
+                pass
+            now = self._seams.clock.boottime()
+        if self._rested_at > now:
+            await self._seams.sleep(self._rested_at - now)
 
-    def _is_crowded(self) -> bool:
-        """Whether so little room is free that gathering freed places is worth more than claiming at once."""
-        return any(
-            0 < capacity.places - self.in_hand[action] < capacity.places * _WORTH_CLAIMING
-            for action, capacity in self._capacities.items()
-        )
+    def _without_room(self, wanted: Sequence[Wanted], messages: Sequence[Message]) -> set[Action]:
+        """Actions of which there may be more due than there was room for. Where room is left all the same, the next claim is due now."""
+        taken = Counter((message.action, message.provider) for message in messages)
+        filled = {want.action for want in wanted if taken[want.action, want.provider] >= want.room}
+        full = {action for action, each in self._capacities.items() if self.in_hand[action] >= each.places}
+        if filled - full:
+            self.wake()
+        return filled | full
 
     def _wanted(self) -> list[Wanted]:
         wanted = []

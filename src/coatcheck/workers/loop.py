@@ -97,11 +97,9 @@ class Worker:
         tried_waiting = False
         try:
             while not self._draining.is_set():
-                claimed = await self._claim()
-                if claimed:
+                if await self._claim():
                     tried_waiting = False
-                    continue
-                if until_idle and not self._tasks:
+                elif until_idle and not self._tasks:
                     left, waiting = await self._left()
                     if left == 0 and (waiting == 0 or tried_waiting):
                         return

@@ -1,0 +1,41 @@
+"""What leased messages are about, in one read: a handler that begins finds on its desk all that it decides on."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from coatcheck.core.actions import Action
+from coatcheck.core.operation import Operation, OperationId
+from coatcheck.store.db import Database
+from coatcheck.store.operations import Delivery, delivery_of, operation_of
+from coatcheck.store.statements import statement
+
+Slot = tuple[OperationId, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """The operation as it stands, the text to be sent where the message dispatches, the output where it delivers."""
+
+    operation: Operation
+    specification_text: str | None = field(repr=False)
+    output: Delivery | None
+
+
+async def load_subjects(database: Database, messages: Sequence[tuple[Slot, Action]]) -> dict[Slot, Subject]:
+    """The subject of each message, by its slot; one whose operation is gone has none."""
+    rows = await database.fetch(
+        statement("store", "load_subjects"),
+        {
+            "operation_id": [operation_id for (operation_id, _), _ in messages],
+            "lane": [lane for (_, lane), _ in messages],
+            "action": [action for _, action in messages],
+        },
+    )
+    return {
+        (row["operation_id"], row["lane"]): Subject(
+            operation=operation_of(row),
+            specification_text=row["specification_text"],
+            output=delivery_of(row) if row["output_index"] is not None else None,
+        )
+        for row in rows
+    }
