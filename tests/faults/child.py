@@ -30,10 +30,10 @@ class Child:
     def running(self) -> bool:
         return self._process.poll() is None
 
-    def ready(self) -> None:
-        """Wait until it says that it is ready."""
-        until(lambda: b"ready" in self._err.read_bytes() or not self.running)
-        assert self.running, self.talk
+    def says(self, word: str) -> None:
+        """Wait until it says `word`."""
+        until(lambda: word in self.talk or not self.running)
+        assert word in self.talk, self.talk
 
     def stopped(self) -> None:
         """Wait until it stands still at its strike."""

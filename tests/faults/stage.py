@@ -25,7 +25,7 @@ from coatcheck.seams import Seams
 from coatcheck.sim import ThreadedService
 from faults.checker import Record, findings
 from faults.child import Child
-from faults.strike import Strike, written
+from faults.strike import Strike, Striking, written
 
 LEASES_OVER_S = 120.0
 TESTS = Path(__file__).resolve().parent.parent
@@ -118,12 +118,12 @@ class Stage(ExitStack):
         self.database.move_time(LEASES_OVER_S)
         self.work(**changes)
 
-    def work(self, **changes: str) -> None:
-        """Let a healthy worker do all that is due."""
-        asyncio.run(self._work(self.settings(changes)))
+    def work(self, *strikes: Strike, **changes: str) -> None:
+        """Let a worker in this process do all that is due. Strikes that raise may befall it."""
+        asyncio.run(self._work(self.settings(changes), Seams(faults=Striking(strikes))))
 
-    async def _work(self, settings: Settings) -> None:
-        async with asyncio.timeout(60), worker_of(settings, self.database.url, seams=Seams.real()) as (worker, _):
+    async def _work(self, settings: Settings, seams: Seams) -> None:
+        async with asyncio.timeout(60), worker_of(settings, self.url, seams=seams) as (worker, _):
             await worker.run(until_idle=True)
 
     # -- what came of it ----------------------------------------------------------------------------------------------

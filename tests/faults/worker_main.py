@@ -23,6 +23,7 @@ async def main(url: str, strikes: str, *, until_idle: bool) -> None:
         def drain() -> None:
             faults.draining = True
             worker.drain()
+            sys.stderr.write("draining\n")
 
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, drain)
         sys.stderr.write(f"ready {incarnation}\n")
