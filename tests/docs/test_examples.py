@@ -1,0 +1,138 @@
+"""The examples of the pages run on a real database, and the tables that the requirement draws are there with all their promises."""
+
+import ast
+import asyncio
+from dataclasses import dataclass
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+import psycopg
+import pytest
+
+import postgres
+from docs.pages import DOCS, ROOT, SOURCE, blocks
+
+
+@dataclass(frozen=True, kw_only=True)
+class Frame:
+    """What the README's application approves."""
+
+    id: int = 7
+    version: int = 2
+    prompt: str = "a red coat"
+
+
+def compiled(text: str) -> CodeType:
+    """A snippet as it would run in a shell that awaits."""
+    code: CodeType = compile(text, "README.md", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    return code
+
+
+def test_the_example_of_the_readme_runs(
+    database: postgres.Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COATCHECK_DATABASE_URL", database.url)
+    monkeypatch.chdir(tmp_path)
+    approving, reading = [compiled(block.text) for block in blocks(ROOT / "README.md") if block.language == "python"]
+    names: dict[str, Any] = {}
+
+    async def run() -> None:
+        exec(approving, names)
+        async with await psycopg.AsyncConnection.connect(database.url, autocommit=True) as connection:
+            await connection.execute("create table frames (id integer, approved boolean)")
+            await connection.execute("insert into frames values (7, false)")
+            names["operation_id"] = await names["approve"](connection, "ada", Frame())
+            names["tenant_id"] = "ada"
+            await eval(reading, names)
+        await names["coat"].aclose()
+
+    asyncio.run(run())
+    with database.connect() as connection:
+        assert connection.execute("select approved from frames").fetchall() == [(True,)]
+    assert (names["operation"].operation_key, names["operation"].phase) == ("frame-7-v2", "prepared")
+
+
+def columns_of(database: postgres.Database, table: str) -> dict[str, tuple[str, bool]]:
+    """Type and whether it may be null, by column."""
+    with database.connect() as connection:
+        found = connection.execute(
+            "select attname, atttypid::regtype::text, not attnotnull from pg_attribute"
+            " where attrelid = %s::regclass and attnum > 0 and not attisdropped",
+            (f"coatcheck.{table}",),
+        )
+        return {str(name): (str(kind), bool(nullable)) for name, kind, nullable in found}
+
+
+def test_the_example_table_of_the_store_is_there_column_by_column(database: postgres.Database) -> None:
+    columns = columns_of(database, "operations")
+    assert {name for name, (_, nullable) in columns.items() if not nullable} >= {
+        "operation_id",
+        "tenant_id",
+        "specification_hash",
+        "render_state",
+        "delivery_state",
+        "revision",
+        "updated_at",
+    }
+    assert columns["remote_job_id"] == ("text", True)
+    assert columns["revision"] == ("bigint", False)
+    with database.connect() as connection:
+        keys = connection.execute(
+            "select pg_get_indexdef(indexrelid) from pg_index where indrelid = 'coatcheck.operations'::regclass"
+        ).fetchall()
+        defaults = connection.execute(
+            "select column_default from information_schema.columns where table_schema = 'coatcheck'"
+            " and table_name = 'operations' and column_name in ('delivery_state', 'revision') order by column_name"
+        ).fetchall()
+    assert any("UNIQUE" in key and "(operation_id)" in key for (key,) in keys)
+    assert any("(tenant_id, operation_id)" in key for (key,) in keys)
+    assert defaults == [("'not_started'::text",), ("0",)]
+
+
+def test_the_example_message_of_the_queue_is_there_field_by_field(database: postgres.Database) -> None:
+    columns = columns_of(database, "outbox")
+    assert columns["action"] == ("text", False)
+    assert columns["operation_id"] == ("uuid", False)
+    assert columns["expected_remote_job_id"] == ("text", True)
+    assert columns["expected_revision"] == ("bigint", False)
+    assert columns["schema_version"] == ("smallint", False)
+
+
+def test_the_queries_of_the_operating_page_run(database: postgres.Database) -> None:
+    queries = [block.text for block in blocks(DOCS / "operating.md") if block.text.startswith("select")]
+    assert len(queries) >= 2
+    with database.connect() as connection:
+        for query in queries:
+            assert connection.execute(query.encode()).description
+
+
+def test_the_roles_of_the_operating_page_are_those_of_the_migration_which_may_be_repeated(
+    database: postgres.Database,
+) -> None:
+    migration = (SOURCE / "sql" / "migrations" / "0003_roles.sql").read_text()
+    (page,) = [block.text for block in blocks(DOCS / "operating.md") if block.text.startswith("create role coatcheck")]
+    with database.connect() as connection:
+        before = privileges(connection)
+        connection.execute(migration.encode())
+        assert privileges(connection) == before
+        for role in ("coatcheck_owner", "coatcheck_worker", "coatcheck_api", "coatcheck_app"):
+            assert f"create role {role} nologin;" in page
+            assert f"'{role}'" in migration
+            assert connection.execute("select rolcanlogin from pg_roles where rolname = %s", (role,)).fetchall() == [
+                (False,)
+            ]
+
+
+def privileges(connection: psycopg.Connection[Any]) -> list[Any]:
+    return connection.execute(
+        "select relname, relowner::regrole::text, relacl::text from pg_class"
+        " where relnamespace = 'coatcheck'::regnamespace"
+        " union all select proname, proowner::regrole::text, proacl::text from pg_proc"
+        " where pronamespace = 'coatcheck'::regnamespace order by 1, 3"
+    ).fetchall()
+
+
+def test_no_example_of_the_pages_makes_tables() -> None:
+    shown = [block.text for page in sorted(DOCS.rglob("*.md")) for block in blocks(page)]
+    assert [text for text in shown if "create table" in text.lower() or "create index" in text.lower()] == []
