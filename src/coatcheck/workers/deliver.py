@@ -49,6 +49,10 @@ class DeliveryHandler:
                 await self._failed(work, output, result, delivering.tries)
         self._desk.seams.faults.reached(Point.V11_ACKNOWLEDGED)
 
+    async def surprised(self, work: Work) -> bool:  # noqa: ARG002 - the port's form
+        """Nothing here is beyond repeating."""
+        return False
+
     def _due_output(self, work: Work) -> Delivery | None:
         """The output that this lane is for, unless it is delivered already or nothing is due any more."""
         if work.operation.render_state is not RenderState.SUCCEEDED or work.output is None:

@@ -12,9 +12,9 @@ from coatcheck.config import ProviderSettings
 from coatcheck.core import events as ev
 from coatcheck.core.actions import ParkReason, WaitReason
 from coatcheck.core.delays import backoff_s
-from coatcheck.core.evidence import Exchange, Stage
+from coatcheck.core.evidence import Exchange
 from coatcheck.core.machine import advance
-from coatcheck.core.operation import DispatchId, Operation, Phase
+from coatcheck.core.operation import DispatchId, Operation, OperationId, Phase
 from coatcheck.core.steps import MarkStep
 from coatcheck.provider.port import CreatePort
 from coatcheck.provider.progress import Progress
@@ -38,12 +38,24 @@ class Creating:
     tls: ssl.SSLContext
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Sending:
+    """A POST under its committed mark. `began` is boot time in seconds, read before the mark was handed over; `reply` is there once read."""
+
+    marked: Operation
+    progress: Progress
+    creating: Creating
+    began: float
+    reply: ev.Reply | None = None
+
+
 class Dispatcher:
     """Handles `dispatch` messages."""
 
     def __init__(self, desk: Desk, providers: Mapping[str, Creating]) -> None:
         self._desk = desk
         self._providers = providers
+        self._sending: dict[tuple[OperationId, int], _Sending] = {}
 
     async def handle(self, work: Work) -> None:
         """Dispatch the operation if it is prepared and due; a repeated message never means a repeated POST."""
@@ -72,11 +84,28 @@ class Dispatcher:
             await self._after_refused_mark(work, dispatch_id, saved.status, creating, began)
             return
         seams.faults.reached(Point.D5_MARK_DURABLE)
-        marked = _marked(work.operation, dispatch_id, creating, saved)
-        exchange = await self._send(text, creating, began)
+        sending = _Sending(
+            marked=_marked(work.operation, dispatch_id, creating, saved),
+            progress=Progress(seams.clock),
+            creating=creating,
+            began=began,
+        )
+        self._sending[work.message.slot] = sending
+        exchange = await self._send(text, sending)
         reply = creating.port.reply(exchange, dispatch_id=dispatch_id, now=seams.clock.now())
+        self._sending[work.message.slot] = replace(sending, reply=reply)
         seams.faults.reached(Point.D11_PARSED)
-        await self._save(work, marked, reply, exchange, creating, began)
+        await self._save(work, sending, reply, exchange)
+        del self._sending[work.message.slot]
+
+    async def surprised(self, work: Work) -> bool:
+        """After what nobody foresaw: a POST that was marked ends as its reply said, or in doubt with the evidence so far."""
+        sending = self._sending.pop(work.message.slot, None)
+        if sending is None or sending.marked.dispatch_id is None:
+            return False
+        reply = sending.reply or ev.Doubted(dispatch_id=sending.marked.dispatch_id, cause="unforeseen")
+        await self._save(work, sending, reply, sending.progress.exchange())
+        return True
 
     async def _is_due(self, work: Work) -> bool:
         """Check what the message refers to; anything but a prepared operation is dealt with here and is not sent."""
@@ -134,35 +163,37 @@ class Dispatcher:
         if status is Status.UNKNOWN and operation is not None and operation.dispatch_id == dispatch_id:
             # the mark is there after all, and this process knows that nothing was sent under it
             reply = ev.NotSent(dispatch_id=dispatch_id, cause="mark_commit_unknown")
-            await self._save(work, operation, reply, Exchange(stage=Stage.MARKED), creating, began)
+            sending = _Sending(
+                marked=operation, progress=Progress(self._desk.seams.clock), creating=creating, began=began
+            )
+            await self._save(work, sending, reply, sending.progress.exchange())
             return
         await self._desk.release(work.message, 0.0)
 
-    async def _send(self, text: bytes, creating: Creating, began: float) -> Exchange:
+    async def _send(self, text: bytes, sending: _Sending) -> Exchange:
         """The one POST."""
-        seams, settings = self._desk.seams, creating.settings
+        seams, creating = self._desk.seams, sending.creating
         return await post(
             creating.port.create(text),
-            window=SendWindow(send_by=began + settings.send_s, limit_s=settings.timeout_s),
-            progress=Progress(seams.clock),
+            window=SendWindow(send_by=sending.began + creating.settings.send_s, limit_s=creating.settings.timeout_s),
+            progress=sending.progress,
             tls=creating.tls,
             seams=seams,
         )
 
-    async def _save(
-        self, work: Work, marked: Operation, reply: ev.Reply, exchange: Exchange, creating: Creating, began: float
-    ) -> None:
+    async def _save(self, work: Work, sending: _Sending, reply: ev.Reply, exchange: Exchange) -> None:
         """Save the end of the POST; whoever swept or decided meanwhile, the evidence is written and an id is not dropped."""
+        marked, settings = sending.marked, sending.creating.settings
         ended = Ended(
-            reply=self._with_delay(reply, work, creating),
+            reply=self._with_delay(reply, work, sending.creating),
             exchange=exchange,
-            account=creating.settings.account,
+            account=settings.account,
             number=marked.dispatch_count,
             authorisation=marked.authorisation,
             authorised_by=marked.authorised_by,
-            settle_s=creating.settings.service_lag_s + creating.settings.margin_s,
-            began=began,
-            secret=creating.settings.endpoint().api_key.reveal(),
+            settle_s=settings.service_lag_s + settings.margin_s,
+            began=sending.began,
+            secret=settings.endpoint().api_key.reveal(),
         )
         await conclude(self._desk, marked, ended)
 

@@ -1,6 +1,6 @@
 """The worker's loop: claim, hand out, and survive what a handler did not foresee. The only place that catches every exception.
 
-After an unforeseen exception the message goes back uncounted as an orderly end; in `dispatching` that means doubt at once. A message
+After an unforeseen exception the message goes back, and its bad lease counts; a POST that was marked ends in doubt at once. A message
 whose leases keep ending badly is parked instead of being handled, so it cannot take one worker after another with it.
 """
 
@@ -12,12 +12,9 @@ from typing import Protocol
 
 import psycopg
 
-from coatcheck.core import events as ev
 from coatcheck.core.actions import Action, ParkReason
 from coatcheck.core.delays import backoff_s
 from coatcheck.core.identity import operation_text
-from coatcheck.core.machine import advance
-from coatcheck.core.operation import Phase
 from coatcheck.errors import CoatcheckError
 from coatcheck.queue.leases import SCHEMA_VERSIONS
 from coatcheck.seams import Point
@@ -47,6 +44,9 @@ class Handler(Protocol):
 
     async def handle(self, work: Work) -> None:
         """Do it. Outcomes are saved, not returned; what is raised was not foreseen."""
+
+    async def surprised(self, work: Work) -> bool:
+        """After an unforeseen exception of `handle`: end what cannot be repeated. False: the action may simply be done again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,21 +186,14 @@ class Worker:
             desk.tally.took(message.action, round((desk.seams.clock.boottime() - began) * 1000))
 
     async def _surprised(self, work: Work) -> None:
-        """Doubt at once if the mark of this message's dispatch is committed, else the message goes back and its bad lease counts."""
-        desk, message = self._desk, work.message
-        operation = await desk.operation(message.operation_id)
-        mine = operation is not None and operation.dispatch_count > work.operation.dispatch_count
-        if (
-            operation is not None
-            and mine
-            and operation.phase is Phase.DISPATCHING
-            and message.action is Action.DISPATCH
-        ):
-            event = ev.LeaseEnded(dispatch_id=operation.dispatch_id, cause="unforeseen")
-            await desk.decide(advance(operation, event, operation.read_at))
-            return
-        delay_s = backoff_s(message.lease_count, desk.seams.jitter.between(0, 1))
-        await desk.release(message, delay_s, forgives=False)
+        """The handler ends what it had begun, or the message goes back and its bad lease counts; failing that, the lease ends by itself."""
+        try:
+            if await self._handlers[work.message.action].surprised(work):
+                return
+            delay_s = backoff_s(work.message.lease_count, self._desk.seams.jitter.between(0, 1))
+            await self._desk.release(work.message, delay_s, forgives=False)
+        except Exception as error:  # noqa: BLE001 - the second surprise in a row: what the lease's end says stands
+            logger.error("unforeseen again", extra=_described(work, error))  # noqa: TRY400
 
     async def _finish(self) -> None:
         """Let dispatches end; cut off what may be repeated freely and give it back."""

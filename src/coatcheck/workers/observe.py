@@ -54,6 +54,10 @@ class Observer:
         await self._decide(work, watching, look, held_s)
         self._desk.seams.faults.reached(Point.O8_ACKNOWLEDGED)
 
+    async def surprised(self, work: Work) -> bool:  # noqa: ARG002 - the port's form
+        """Nothing here is beyond repeating."""
+        return False
+
     async def _is_due(self, work: Work) -> bool:
         """Check what the message refers to, decided from the operation as it stands."""
         operation, message, desk = work.operation, work.message, self._desk
@@ -101,7 +105,6 @@ class Observer:
             return Transient(cause="no_remote_job")
         wait_s = 0.0 if operation.is_final or not settings.wait_param else settings.wait_s
         request = watching.port.look(operation.remote_job_id, wait_s)
-        self._desk.seams.faults.reached(Point.O3_GET_SENT)
         exchange = await watching.gets.get(request, timeout_s=settings.observe_timeout_s)
         now = self._desk.seams.clock.now()
         return watching.port.seen(exchange, remote_job_id=operation.remote_job_id, now=now)

@@ -38,3 +38,7 @@ class Reconciler:
             case Phase.PREPARED | Phase.ACCEPTED | Phase.SUBMISSION_FAILED:
                 # whoever moved the operation on aimed the lane anew; this lease is the older one
                 await self._desk.release(work.message, 1.0)
+
+    async def surprised(self, work: Work) -> bool:  # noqa: ARG002 - the port's form
+        """Nothing here is beyond repeating."""
+        return False
