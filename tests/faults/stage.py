@@ -55,12 +55,19 @@ class Stage(ExitStack):
         self.folder = folder
         self._keys = itertools.count(1)
         self._children = itertools.count(1)
-        self._connection = self.enter_context(
-            psycopg.connect(database.url, autocommit=True, row_factory=dict_row, application_name="test")
-        )
+        self._connection = self._connected()
+        self.callback(lambda: self._connection.close())
 
     def __enter__(self) -> Self:
         return self
+
+    def _connected(self) -> psycopg.Connection[dict[str, Any]]:
+        return psycopg.connect(self.database.url, autocommit=True, row_factory=dict_row, application_name="test")
+
+    def reconnect(self) -> None:
+        """The story's own eyes: they do not survive a server that was struck."""
+        self._connection.close()
+        self._connection = self._connected()
 
     def environment(self, changes: Mapping[str, str]) -> dict[str, str]:
         """Variables of a worker; `changes` name a provider's setting, or with COATCHECK_ in front any other."""

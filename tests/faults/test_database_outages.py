@@ -1,0 +1,100 @@
+"""PostgreSQL crashes and loses connections under load, and no worker is restarted for it: they go on, and both books agree in the end."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+import postgres
+from coatcheck.devdb import DevPostgres
+from coatcheck.seams import Seams
+from coatcheck.sim import ThreadedService
+from coatcheck.store import schema
+from faults.child import Child
+from faults.stage import LEASES_OVER_S, Stage
+from waiting import until
+
+OPERATIONS = 150
+OUTAGES = 3
+GOES_ON_WITHIN_S = 10.0
+BUSY = {"queued_s": 0.1, "processing_s": 0.2, "create": {"kind": "stall", "seconds": 0.2}}
+DONE = "select count(*) from coatcheck.operations where phase not in ('prepared', 'dispatching')"
+RESTING = "select count(*) = 0 as resting from coatcheck.outbox where parked_at is null"
+
+
+@pytest.fixture
+def own_server(tmp_path: Path) -> Iterator[DevPostgres]:
+    """A server that nobody else's test feels the loss of."""
+    server = DevPostgres(tmp_path / "server", seams=Seams.real(), settings=postgres.SETTINGS)
+    server.start()
+    try:
+        yield server
+    finally:
+        server.remove()
+
+
+@pytest.fixture
+def own_stage(own_server: DevPostgres, sim: ThreadedService, tmp_path: Path) -> Iterator[Stage]:
+    with psycopg.connect(own_server.url()) as connection:
+        schema.migrate_up(connection)
+    with Stage(postgres.Database(name="own", url=own_server.url(), server=own_server), sim, tmp_path) as made:
+        yield made
+
+
+def done(stage: Stage) -> int:
+    return int(stage.one(DONE)["count"])
+
+
+def struck_under_load(stage: Stage, strike: Callable[[], None], *, times: int) -> None:
+    """Two workers, operations coming in, and `strike` befalling the database as they proceed."""
+    workers = [stage.worker(until_idle=False, COATCHECK_CONCURRENCY__DISPATCH="8") for _ in range(2)]
+    for number in range(1, times + 1):
+        stage.enqueue(BUSY, count=OPERATIONS // times)
+        so_far = number * OPERATIONS // (times + 2)
+        until(lambda so_far=so_far: done(stage) >= so_far)
+        before = done(stage)
+        strike()
+        stage.reconnect()
+        until(lambda before=before: done(stage) > before, deadline_s=GOES_ON_WITHIN_S)
+    at_rest(stage)
+    drained(workers)
+
+
+def at_rest(stage: Stage) -> None:
+    """Until nothing is left to do. A claim whose answer was lost leaves leases that nobody knows of: they end, too."""
+    until(lambda: not stage.rows("select from coatcheck.outbox where parked_at is null and visible_at < coatcheck.due_now()"))
+    stage.database.move_time(LEASES_OVER_S)
+    until(lambda: stage.one(RESTING)["resting"])
+
+
+def drained(workers: list[Child]) -> None:
+    for worker in workers:
+        worker.terminate()
+    for worker in workers:
+        assert worker.ended() == 0, worker.talk
+
+
+def every_operation_ended_rightly(stage: Stage) -> None:
+    stage.check()
+    operations = list(stage.record().operations.values())
+    assert len(operations) == OPERATIONS
+    delivered = [each for each in operations if each["delivery_state"] == "delivered"]
+    assert {each["phase"] for each in operations if each not in delivered} <= {"uncertain"}
+    # no reply was lost, only connections to the database: whatever is in doubt was never answered or never sent
+    assert len(delivered) > OPERATIONS * 0.8
+    assert len(stage.sim.posts) <= OPERATIONS
+
+
+def test_a_server_that_crashes_again_and_again_costs_no_post_and_no_id(own_stage: Stage, own_server: DevPostgres) -> None:
+    struck_under_load(own_stage, lambda: own_server.restart("immediate"), times=OUTAGES)
+    every_operation_ended_rightly(own_stage)
+
+
+def test_connections_that_are_terminated_in_storms_cost_no_post_and_no_id(stage: Stage) -> None:
+    storm = (
+        "select pg_terminate_backend(pid) from pg_stat_activity"
+        " where datname = current_database() and application_name like 'coatcheck%%'"
+    )
+    struck_under_load(stage, lambda: [stage.rows(storm) for _ in range(20)] and None, times=OUTAGES)
+    every_operation_ended_rightly(stage)
