@@ -1,0 +1,91 @@
+"""`coatcheck demo`: the exit code is the account's verdict, stdout carries the result and stderr the talk."""
+
+import asyncio
+import json
+import shlex
+import shutil
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from coatcheck.config import load_settings
+from coatcheck.demo.account import Account, settled
+from coatcheck.demo.crew import WORKER
+from coatcheck.demo.performance import Performance
+from coatcheck.demo.story import tell
+from coatcheck.demo.telling import telling
+from coatcheck.errors import Refused
+from coatcheck.seams import Seams
+
+LEAST = 24
+"""Fewer operations than this leave no room for a kill and its kin."""
+_NARROW = 100
+
+
+def run(
+    *, operations: int, seed: int, as_json: bool, seams: Seams | None = None, command: Sequence[str] = WORKER
+) -> int:
+    """Perform and settle, as `run(operations=240, seed=7, as_json=False)`: 0 when every line of the account holds, else 1.
+
+    Raises `Refused` for too few operations, `Failed` when PostgreSQL or a worker cannot do its part or another demo runs in this
+    COATCHECK_HOME, and KeyboardInterrupt after Ctrl-C or SIGTERM, with everything ended.
+    """
+    if operations < LEAST:
+        raise Refused(f"--operations: expected at least {LEAST}, got {operations}", next="coatcheck demo")
+    home = load_settings().home / "demo"
+    seams = seams or Seams.real()
+    try:
+        account = asyncio.run(_performed(home, operations, seed, seams, command))
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None
+    if as_json:
+        sys.stdout.write(json.dumps({**account.figures, "ok": account.ok}) + "\n")
+    else:
+        tell(_console(), account, _typed(home))
+    return 0 if account.ok else 1
+
+
+async def _performed(home: Path, operations: int, seed: int, seams: Seams, command: Sequence[str]) -> Account:
+    """Perform; a signal ends it in order, and further ones do not disturb the end."""
+    performing = asyncio.current_task()
+    asked = False
+
+    def stop() -> None:
+        nonlocal asked
+        if performing is not None and not asked:
+            asked = True
+            performing.cancel()
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop)
+    with telling(Console(stderr=True, highlight=False), seams.clock) as voice:
+        performance = Performance(
+            home=home, operations=operations, seed=seed, seams=seams, telling=voice, command=command
+        )
+        return settled(await performance.evidence())
+
+
+def _console() -> Console:
+    found = Console(highlight=False)
+    return found if found.is_terminal else Console(highlight=False, width=max(found.width, _NARROW))
+
+
+def _typed(home: Path) -> str:
+    """What somebody types who wants to look at this run's database."""
+    called = Path(sys.argv[0])
+    if shutil.which("coatcheck"):
+        program = ["coatcheck"]
+    elif called.name == "coatcheck":
+        program = [str(called)]
+    else:
+        program = [sys.executable, "-m", "coatcheck"]
+    return f"COATCHECK_HOME={shlex.quote(_short(home))} {shlex.join(program)}"
+
+
+def _short(path: Path) -> str:
+    """The path from the user's home folder, as settings read it, where it lies there."""
+    return f"~/{path.relative_to(Path.home())}" if path.is_relative_to(Path.home()) else str(path)
