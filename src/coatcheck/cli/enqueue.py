@@ -25,7 +25,9 @@ from coatcheck.store.statements import statement
 
 
 def enqueue(
-    spec: Annotated[str, Parameter(help="A file with the specification as JSON; - reads stdin.")],
+    spec: Annotated[
+        str, Parameter(allow_leading_hyphen=True, help="A file with the specification as JSON; - reads stdin.")
+    ],
     /,
     *,
     tenant: Annotated[str, Parameter(help="Whose operation it is.")],
@@ -55,6 +57,8 @@ def enqueue(
 
 
 def _document(spec: str) -> bytes:
+    if spec.startswith("-") and spec != "-":
+        raise Refused(f"expected SPEC and known options, got {spec!a}", next="run `coatcheck enqueue --help`")
     try:
         if spec == "-":
             return sys.stdin.buffer.read(INPUT_LIMIT_BYTES + 1)

@@ -1,0 +1,175 @@
+"""`migrate`, `providers`, `stats`, `doctor`, `sim`: what the person who runs coatcheck asks and decides."""
+
+import json
+import urllib.request
+
+import pytest
+from psycopg import sql
+
+import postgres
+from cli.terminal import Terminal
+from coatcheck.sim import ThreadedService
+from coatcheck.store.schema import shipped
+from waiting import until
+
+STATS_FIELDS = {
+    *(
+        "queue_age_s",
+        "action_ms",
+        "remote_render_age_s",
+        "lease_renewal_failures_count",
+        "stale_count",
+        "uncertain_count",
+    ),
+    *("waiting", "parked", "unclaimed_count", "queue_age_by_action_s", "due", "worker_count"),
+}
+
+
+@pytest.fixture
+def bare(terminal: Terminal, database: postgres.Database) -> Terminal:
+    """A terminal on a database without the schema."""
+    with database.connect() as connection:
+        connection.execute("drop schema coatcheck cascade")
+    return terminal
+
+
+def test_migrate_shows_applies_and_repeats(bare: Terminal) -> None:
+    before = bare.run("migrate", "status", "--json").object
+    assert (before["version"], {each["state"] for each in before["migrations"]}) == (0, {"pending"})
+    applied = bare.run("migrate", "up", "--json")
+    assert [each["number"] for each in applied.object["applied"]] == [each.number for each in shipped()]
+    assert applied.err.count("applied") == len(shipped())
+    assert bare.run("migrate", "up", "--json").object == {"version": len(shipped()), "applied": []}
+    after = bare.run("migrate", "status", "--json").object
+    assert (after["version"], {each["state"] for each in after["migrations"]}) == (len(shipped()), {"applied"})
+    assert "applied" in bare.run("migrate", "status").out
+
+
+def test_a_pause_holds_dispatches_until_it_is_lifted(provided: Terminal, service: ThreadedService) -> None:
+    paused = provided.run(
+        "providers", "pause", "genace", "--reason", "bad \x1b[2Jkey", "--actor", "ada", "--json"
+    ).object
+    assert (paused["name"], paused["dispatch_pause_reason"], paused["dispatch_paused_by"]) == (
+        "genace",
+        "bad \x1b[2Jkey",
+        "ada",
+    )
+    operation_id = provided.enqueue("k1")["operation_id"]
+    assert provided.run("worker", "--until-idle").code == 0
+    assert service.posts == ()
+    (message,) = provided.run("operations", "show", operation_id, "--json").object["messages"]
+    assert message["wait_reason"] == "pause"
+    assert provided.run("stats", "--json").object["waiting"] == {"pause": 1}
+    listed = provided.run("providers", "list")
+    assert "bad" in listed.out
+    assert "\x1b" not in listed.out
+    resumed = provided.run("providers", "resume", "genace", "--reason", "new key", "--json")
+    assert resumed.object["dispatch_paused_at"] is None
+    assert "new key" in resumed.err
+    assert provided.run("providers", "list", "--json").object["dispatch_pause_reason"] is None
+    assert provided.run("worker", "--until-idle").code == 0
+    assert len(service.posts) == 1
+
+
+def test_stats_are_one_object_with_every_measure(
+    provided: Terminal, service: ThreadedService, database: postgres.Database
+) -> None:
+    service.script([{"on": "create", "nth": 1, "kind": "accept_then_drop"}])
+    for number in range(2):
+        provided.enqueue(f"k{number}")
+    database.move_time(100)
+    before = provided.run("stats", "--json").object
+    assert set(before) == STATS_FIELDS
+    assert 100 <= before["queue_age_s"] < 200
+    assert before["queue_age_by_action_s"] == {"dispatch": before["queue_age_s"]}
+    assert (before["unclaimed_count"], before["uncertain_count"], before["action_ms"]) == (2, 0, {})
+    assert provided.run("worker", "--until-idle").code == 0
+    after = provided.run("stats", "--json").object
+    assert (after["queue_age_s"], after["remote_render_age_s"]) == (0, 0)
+    assert (after["uncertain_count"], after["parked"]) == (1, {"uncertain": 1})
+    assert after["action_ms"]["dispatch"]["count"] == 2
+    assert 0 < after["action_ms"]["dispatch"]["mean"] <= after["action_ms"]["dispatch"]["max"]
+    assert after["lease_renewal_failures_count"] == 0
+    assert isinstance(after["stale_count"], dict)
+    assert "uncertain_count" in provided.run("stats").out
+
+
+def test_stats_tell_the_age_of_the_oldest_render_and_add_up_the_workers(
+    terminal: Terminal, database: postgres.Database
+) -> None:
+    terminal.enqueue("k1")
+    with database.connect() as connection:
+        connection.execute(
+            "update coatcheck.operations set phase = 'accepted', account = 'a', dispatch_id = operation_id, remote_job_id = 'j',"
+            " accepted_at = coatcheck.due_now() - interval '90 s'"
+        )
+        connection.execute(
+            "insert into coatcheck.workers (incarnation, version, roles, started_at, seen_at, stale, lease_renewal_failures_count, action_ms)"
+            " select 'w' || n, '1', '{}', now(), now(), '{\"mark\": 2}', 3, '{\"observe\": {\"count\": 1, \"total_ms\": 10, \"max_ms\": 10}}'"
+            " from generate_series(1, 2) as n"
+        )
+    found = terminal.run("stats", "--json").object
+    assert 90 <= found["remote_render_age_s"] < 150
+    assert (found["stale_count"], found["lease_renewal_failures_count"], found["worker_count"]) == ({"mark": 4}, 6, 2)
+    assert found["action_ms"] == {"observe": {"count": 2, "mean": 10, "max": 10}}
+
+
+def verdicts(terminal: Terminal, code: int, **environ: str) -> dict[str, dict[str, str]]:
+    ended = terminal.run("doctor", "--json", **environ)
+    assert ended.code == code, ended.out + ended.err
+    assert ended.object["ok"] is (code == 0)
+    for check in ended.object["checks"]:
+        assert set(check) == {"name", "verdict", "reading", "limit", "remedy"}
+        assert (check["verdict"] == "ok") is (check["remedy"] == "")
+    return {check["name"]: check for check in ended.object["checks"]}
+
+
+def test_doctor_finds_a_sound_installation_sound(provided: Terminal) -> None:
+    found = verdicts(provided, 0)
+    assert found["schema"]["verdict"] == found["lease dispatch"]["verdict"] == found["sink"]["verdict"] == "ok"
+    assert found["database"]["reading"].startswith("PostgreSQL ")
+    assert "superuser" in found["role"]["reading"]
+    assert found["role"]["verdict"] == "warning"
+    assert provided.run("doctor").code == 0
+
+
+def test_doctor_names_what_cannot_work_with_5(provided: Terminal, database: postgres.Database) -> None:
+    (provided.folder / "file").touch()
+    broken = {"COATCHECK_LEASE__DELIVER_S": "1", "COATCHECK_SINK": f"file://{provided.folder}/file/outputs"}
+    found = verdicts(provided, 5, **broken)
+    assert {name for name, check in found.items() if check["verdict"] == "failed"} == {"lease deliver", "sink"}
+    with database.connect() as connection:
+        connection.execute("delete from coatcheck.schema_migrations where number > 1")
+    assert verdicts(provided, 5)["schema"]["verdict"] == "failed"
+    away = verdicts(provided, 5, COATCHECK_DATABASE_URL="postgresql://ada:canary-password@127.0.0.1:1/x")
+    assert away["database"]["verdict"] == "failed"
+    assert "canary" not in json.dumps(away)
+
+
+def test_doctor_accepts_a_role_of_least_privilege_and_sees_unclaimed_work(
+    terminal: Terminal, database: postgres.Database
+) -> None:
+    terminal.enqueue("k1")
+    database.move_time(61)
+    role = f"worker_{database.name}"
+    with database.connect() as connection:
+        connection.execute(sql.SQL("create role {} login in role coatcheck_worker").format(sql.Identifier(role)))
+    found = verdicts(terminal, 0, COATCHECK_DATABASE_URL=database.url.replace("//postgres@", f"//{role}@"))
+    assert found["role"] == {**found["role"], "verdict": "ok", "reading": role}
+    assert (found["unclaimed messages"]["verdict"], found["unclaimed messages"]["reading"]) == ("warning", "1")
+    assert found["providers"]["verdict"] == found["workers"]["verdict"] == "warning"
+
+
+def test_sim_says_where_it_is_and_plays_its_script(terminal: Terminal) -> None:
+    script = [{"on": "create", "nth": 1, "kind": "status", "status": 503}]
+    (terminal.folder / "script.json").write_text(json.dumps(script))
+    with terminal.started("sim", "--port", "0", "--seed", "3", "--script", "script.json") as running:
+        until(lambda: running.out.read_text().endswith("\n"))
+        base_url = json.loads(running.out.read_text())["base_url"]
+        with urllib.request.urlopen(f"{base_url}/_sim/ledger") as reply:
+            assert json.load(reply)["totals"]["posts"] == 0
+        port = base_url.rsplit(":", 1)[1]
+        taken = terminal.run("sim", "--port", port, "--json")
+        assert (taken.code, taken.error["code"]) == (1, "failed")
+        running.process.terminate()
+        assert running.ended().code == 0

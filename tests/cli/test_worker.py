@@ -1,0 +1,81 @@
+"""`worker` says when it is ready, ends when nothing is left, and is drained by a signal."""
+
+import json
+import signal
+from pathlib import Path
+
+import pytest
+
+import postgres
+from cli.terminal import Terminal
+from coatcheck.sim import ThreadedService
+from waiting import until
+
+
+def test_until_idle_does_everything_and_ends_with_0(provided: Terminal, service: ThreadedService) -> None:
+    for number in range(3):
+        provided.enqueue(f"k{number}")
+    ended = provided.run("worker", "--until-idle")
+    assert (ended.code, ended.out) == (0, "")
+    assert ended.err.splitlines()[0].startswith("ready ")
+    listed = provided.run("operations", "list", "--json").objects
+    assert [each["delivery_state"] for each in listed] == ["delivered"] * 3
+    assert all(Path(each["outputs"][0]["uri"].removeprefix("file://")).is_file() for each in listed)
+    assert len(service.posts) == 3
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_drains_it(provided: Terminal, service: ThreadedService, number: signal.Signals) -> None:
+    """A POST that is under way is finished and saved; then the worker ends."""
+    service.script([{"on": "create", "nth": 1, "kind": "stall", "seconds": 1}])
+    operation_id = provided.enqueue("k1")["operation_id"]
+    with provided.started("worker") as running:
+        running.said("ready ")
+        until(lambda: service.posts)
+        running.process.send_signal(number)
+        ended = running.ended()
+    assert (ended.code, ended.out) == (0, "")
+    assert "draining" in ended.err
+    shown = provided.run("operations", "show", operation_id, "--json").object
+    assert shown["phase"] == "accepted"
+    assert all(message["action"] == "observe" for message in shown["messages"])
+
+
+def test_a_second_interrupt_stops_it_with_130_and_leaves_doubt(provided: Terminal, service: ThreadedService) -> None:
+    service.script([{"on": "create", "nth": 1, "kind": "stall"}])
+    operation_id = provided.enqueue("k1")["operation_id"]
+    with provided.started("worker") as running:
+        running.said("ready ")
+        until(lambda: service.posts)
+        running.process.send_signal(signal.SIGINT)
+        running.said("draining")
+        running.process.send_signal(signal.SIGINT)
+        ended = running.ended()
+    assert ended.code == 130
+    shown = provided.run("operations", "show", operation_id, "--json").object
+    assert shown["phase"] in {"uncertain", "dispatching"}
+    assert len(shown["dispatches"]) == 1
+
+
+def test_a_role_does_its_own_and_no_more(provided: Terminal, service: ThreadedService) -> None:
+    operation_id = provided.enqueue("k1")["operation_id"]
+    assert provided.run("worker", "--roles", "observe,deliver", "--until-idle").code == 0
+    assert service.posts == ()
+    assert provided.run("worker", "--roles", "dispatch", "--until-idle").code == 0
+    shown = provided.run("operations", "show", operation_id, "--json").object
+    assert (shown["phase"], shown["render_state"]) == ("accepted", "none")
+
+
+def test_its_log_is_json_off_a_terminal(
+    provided: Terminal, service: ThreadedService, database: postgres.Database
+) -> None:
+    provided.enqueue("k1")
+    with database.connect() as connection:
+        connection.execute("alter table coatcheck.workers rename column stale to stale_away")
+    ended = provided.run("worker", "--until-idle")
+    assert ended.code == 0
+    records = [json.loads(line) for line in ended.err.splitlines() if not line.startswith("ready ")]
+    assert {"event": "report failed", "logger": "coatcheck.workers.report", "level": "warning"}.items() <= records[
+        0
+    ].items()
+    assert records[0]["error"] == "UndefinedColumn"
