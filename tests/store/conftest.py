@@ -1,0 +1,22 @@
+"""The ground of a test, its invariants checked at the end of every story."""
+
+from collections.abc import Iterator
+
+import pytest
+
+import postgres
+from store.ground import Ground
+from store.invariants import assert_invariants
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "breaks(*names): the invariants that a story breaks on purpose")
+
+
+@pytest.fixture
+def ground(database: postgres.Database, request: pytest.FixtureRequest) -> Iterator[Ground]:
+    """One worker on a fresh database. `@pytest.mark.breaks("S2")` names the invariants that a story breaks on purpose."""
+    with Ground(database) as made:
+        yield made
+        broken = request.node.get_closest_marker("breaks")
+        assert_invariants(made.connection, but=broken.args if broken else ())
