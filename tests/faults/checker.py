@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -76,24 +77,27 @@ class Record:
         return [
             post
             for post in self.posts
-            if (post.body_sha256 == digest if post.complete else bool(post.body_text) and operation["text"].startswith(post.body_text))
+            if (
+                post.body_sha256 == digest
+                if post.complete
+                else bool(post.body_text) and operation["text"].startswith(post.body_text)
+            )
         ]
 
 
 def findings(record: Record) -> list[str]:
     """Everything that is wrong, in words; nothing, if all is well. Asked once all workers have come to rest."""
-    found = [*_strangers(record), *_sink(record)]
-    for operation_id, operation in record.operations.items():
-        for finding in (
-            *_posts(record, operation),
-            *_jobs(record, operation),
-            *_history(record, operation),
-            *_authorisations(record, operation),
-            *_lanes(record, operation),
-            *_outputs(record, operation),
-        ):
-            found.append(f"{operation['operation_key']} ({operation_id}): {finding}")
-    return found
+    looks = (_posts, _jobs, _history, _authorisations, _lanes, _outputs)
+    return [
+        *_strangers(record),
+        *_sink(record),
+        *(
+            f"{operation['operation_key']} ({operation['operation_id']}): {finding}"
+            for operation in record.operations.values()
+            for look in looks
+            for finding in look(record, operation)
+        ),
+    ]
 
 
 def _strangers(record: Record) -> Iterator[str]:
@@ -125,7 +129,9 @@ def _posts(record: Record, operation: Row) -> Iterator[str]:
 def _jobs(record: Record, operation: Row) -> Iterator[str]:
     """Accepted jobs are known or in doubt, and known ids are those of this operation's own jobs."""
     created = {post.created for post in record.posts_of(operation["operation_id"]) if post.created}
-    evident = {row["remote_job_id"] for row in record.dispatches[operation["operation_id"]]} | {operation["remote_job_id"]}
+    evident = {row["remote_job_id"] for row in record.dispatches[operation["operation_id"]]} | {
+        operation["remote_job_id"]
+    }
     for job in created - evident - record.known_jobs:
         if operation["phase"] != "uncertain":
             yield f"lost: job {job} was created and is neither known nor in doubt ({operation['phase']})"
@@ -141,7 +147,7 @@ def _history(record: Record, operation: Row) -> Iterator[str]:
     if [row["revision"] for row in rows] != list(range(operation["revision"] + 1)):
         yield f"history: revisions {[row['revision'] for row in rows]} of an operation at {operation['revision']}"
     for axis in ("phase", "render_state", "delivery_state"):
-        for before, after in zip(rows, rows[1:], strict=False):
+        for before, after in pairwise(rows):
             if before[f"to_{axis}"] != after[f"from_{axis}"]:
                 yield f"history: {axis} jumps at revision {after['revision']}"
         if rows and rows[-1][f"to_{axis}"] != operation[axis]:

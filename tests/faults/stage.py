@@ -28,7 +28,10 @@ from faults.child import Child
 from faults.strike import Strike, Striking, written
 
 LEASES_OVER_S = 120.0
+"""More than any lease of these settings lasts."""
 TESTS = Path(__file__).resolve().parent.parent
+PYTHONPATH = os.pathsep.join(filter(None, (os.fspath(TESTS), os.environ.get("PYTHONPATH"))))
+"""Where a child process finds the modules beside these tests."""
 ALWAYS = {
     "API_KEY": "key-for-tests",
     "SEND_S": "5",
@@ -56,7 +59,7 @@ class Stage(ExitStack):
         self._keys = itertools.count(1)
         self._children = itertools.count(1)
         self._connection = self._connected()
-        self.callback(lambda: self._connection.close())
+        self.callback(self._close)
 
     def __enter__(self) -> Self:
         return self
@@ -64,9 +67,12 @@ class Stage(ExitStack):
     def _connected(self) -> psycopg.Connection[dict[str, Any]]:
         return psycopg.connect(self.database.url, autocommit=True, row_factory=dict_row, application_name="test")
 
+    def _close(self) -> None:
+        self._connection.close()
+
     def reconnect(self) -> None:
         """The story's own eyes: they do not survive a server that was struck."""
-        self._connection.close()
+        self._close()
         self._connection = self._connected()
 
     def environment(self, changes: Mapping[str, str]) -> dict[str, str]:
@@ -102,7 +108,9 @@ class Stage(ExitStack):
         }
         answer = self.one("select coatcheck.enqueue_v1(%s::text::jsonb) as answer", json.dumps(request))["answer"]
         assert answer["result"] == "created", answer
-        found = self.one("select operation_id from coatcheck.operations where operation_key = %s", specification["prompt"])
+        found = self.one(
+            "select operation_id from coatcheck.operations where operation_key = %s", specification["prompt"]
+        )
         operation_id: UUID = found["operation_id"]
         return operation_id
 
@@ -112,8 +120,15 @@ class Stage(ExitStack):
         """A worker in a process of its own, on which `strikes` befall."""
         env = {name: value for name, value in os.environ.items() if not name.startswith("COATCHECK_")}
         child = Child(
-            [sys.executable, "-m", "faults.worker_main", self.url, written(strikes), "until_idle" if until_idle else "on"],
-            env={**env, **self.environment(changes), "PYTHONPATH": os.fspath(TESTS)},
+            [
+                sys.executable,
+                "-m",
+                "faults.worker_main",
+                self.url,
+                written(strikes),
+                "until_idle" if until_idle else "on",
+            ],
+            env={**env, **self.environment(changes), "PYTHONPATH": PYTHONPATH},
             folder=self.folder,
             name=f"worker-{next(self._children)}",
         )

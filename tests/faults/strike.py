@@ -1,5 +1,6 @@
 """Strikes: what befalls a worker when it reaches a named point the nth time. Carried to the child process as text."""
 
+import asyncio
 import enum
 import json
 import os
@@ -20,19 +21,23 @@ class Deed(enum.StrEnum):
     RAISE = "raise"
 
 
-class Unforeseen(Exception):  # noqa: N818 - what no handler expects has no better name
+class Unforeseen(Exception):
     """Raised in the middle of a handler that could not know of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Strike:
-    """`nth`: which time the point is reached, at `at_bytes` or more where it counts bytes. `always`: every later time, too."""
+    """`nth`: which time the point is reached, at `at_bytes` or more where it counts bytes. `always`: every later time, too.
+
+    `operation`: only when the point is reached for this operation, by its text, as a worker names its tasks.
+    """
 
     point: Point
     deed: Deed = Deed.KILL
     nth: int = 1
     at_bytes: int = 0
     always: bool = False
+    operation: str = ""
 
 
 def written(strikes: Iterable[Strike]) -> str:
@@ -42,9 +47,7 @@ def written(strikes: Iterable[Strike]) -> str:
 
 def read(text: str) -> list[Strike]:
     """The strikes in a text that `written` made."""
-    return [
-        Strike(**{**each, "point": Point(each["point"]), "deed": Deed(each["deed"])}) for each in json.loads(text)
-    ]
+    return [Strike(**{**each, "point": Point(each["point"]), "deed": Deed(each["deed"])}) for each in json.loads(text)]
 
 
 class Striking(Faults):
@@ -60,10 +63,19 @@ class Striking(Faults):
         if self.draining:
             self.while_draining.append(point)
         for strike in self.strikes:
-            if strike.point is point and count >= strike.at_bytes:
+            if strike.point is point and count >= strike.at_bytes and strike.operation in _task():
                 self._counts[strike] += 1
                 if self._counts[strike] == strike.nth or (strike.always and self._counts[strike] > strike.nth):
                     _carry_out(strike.deed)
+
+
+def _task() -> str:
+    """The name of the task that reached the point; an application without a loop has none."""
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:
+        return ""
+    return task.get_name() if task else ""
 
 
 def _carry_out(deed: Deed) -> None:

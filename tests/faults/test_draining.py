@@ -61,7 +61,9 @@ def test_what_is_claimed_while_the_signal_comes_is_given_back_unmarked(stage: St
 )
 def test_a_wait_is_cut_off_and_given_back(stage: Stage, point: Point, job: dict[str, object]) -> None:
     (one,) = stage.enqueue(job)
-    worker = stage.worker(Strike(point=point, deed=Deed.TERMINATE), until_idle=False, WAIT_S="50", OBSERVE_TIMEOUT_S="60")
+    worker = stage.worker(
+        Strike(point=point, deed=Deed.TERMINATE), until_idle=False, WAIT_S="50", OBSERVE_TIMEOUT_S="60"
+    )
     assert worker.ended(within_s=BOUND_S + 10) == 0, worker.talk
     assert stage.rows(LEASED) == []
     (lane,) = stage.rows("select * from coatcheck.outbox where operation_id = %s", one)

@@ -13,7 +13,7 @@ from coatcheck.seams import Point
 from faults.child import KILLED, Child
 from faults.points import FATES, points
 from faults.proxy import Cut, Side, cutting
-from faults.stage import TESTS, Stage
+from faults.stage import PYTHONPATH, Stage
 from faults.strike import Strike, written
 from waiting import until
 
@@ -34,7 +34,7 @@ def orders(stage: Stage) -> None:
 def application(stage: Stage, *strikes: Strike) -> Child:
     child = Child(
         [sys.executable, "-m", "faults.application_main", stage.url, written(strikes)],
-        env={**os.environ, "PYTHONPATH": os.fspath(TESTS)},
+        env={**os.environ, "PYTHONPATH": PYTHONPATH},
         folder=stage.folder,
         name="application",
     )
@@ -51,7 +51,9 @@ def gate_after(stage: Stage, table: str) -> Iterator[None]:
             "create function wait() returns trigger language plpgsql as"
             " $$ begin perform pg_advisory_xact_lock_shared(7); return null; end $$"
         )
-        connection.execute(f"create trigger gate after insert on coatcheck.{table} for each row execute function wait()".encode())
+        connection.execute(
+            f"create trigger gate after insert on coatcheck.{table} for each row execute function wait()".encode()
+        )
         yield
 
 

@@ -47,9 +47,12 @@ def test_a_foreign_id_is_answered_like_an_unknown_one(stage: Stage) -> None:
     async def answers() -> list[str]:
         settings = stage.settings({"COATCHECK_DATABASE_URL": stage.database.url})
         async with Coatcheck(settings) as coatcheck:
-            assert (await coatcheck.for_tenant("ada").get(operation_text(OperationId(one)))).operation_id == operation_text(OperationId(one))
+            assert (
+                await coatcheck.for_tenant("ada").get(operation_text(OperationId(one)))
+            ).operation_id == operation_text(OperationId(one))
             return [
-                str(await refusal(coatcheck.for_tenant("bob").get(operation_text(OperationId(asked))))) for asked in (one, uuid4())
+                str(await refusal(coatcheck.for_tenant("bob").get(operation_text(OperationId(asked)))))
+                for asked in (one, uuid4())
             ]
 
     foreign, unknown = asyncio.run(answers())

@@ -13,9 +13,9 @@ from waiting import until
 PASSED = "select from coatcheck.dispatches where send_by_at < clock_timestamp()"
 
 
-def stopped_at(stage: Stage, point: Point, **changes: str) -> Child:
+def stopped_at(stage: Stage, point: Point, *, send_s: str = "5") -> Child:
     """A worker that stands still at `point`."""
-    sleeper = stage.worker(Strike(point=point, deed=Deed.STOP), **changes)
+    sleeper = stage.worker(Strike(point=point, deed=Deed.STOP), SEND_S=send_s)
     sleeper.stopped()
     return sleeper
 
@@ -32,7 +32,7 @@ def refused(stage: Stage, kind: str) -> int:
 
 def test_a_worker_that_slept_beyond_its_send_window_sends_nothing_and_proves_it(stage: Stage) -> None:
     (one,) = stage.enqueue()
-    sleeper = stopped_at(stage, Point.D5_MARK_DURABLE, SEND_S="0.5")
+    sleeper = stopped_at(stage, Point.D5_MARK_DURABLE, send_s="0.5")
     # the instant after which no first byte may leave lies behind, by the one clock that both can read
     until(lambda: stage.rows(PASSED))
     goes_on_to_its_end(sleeper)
@@ -43,14 +43,20 @@ def test_a_worker_that_slept_beyond_its_send_window_sends_nothing_and_proves_it(
 
 def test_a_worker_that_slept_beyond_its_lease_takes_the_doubt_back_and_sends_once(stage: Stage) -> None:
     (one,) = stage.enqueue()
-    sleeper = stopped_at(stage, Point.D5_MARK_DURABLE, SEND_S="0.5")
+    sleeper = stopped_at(stage, Point.D5_MARK_DURABLE, send_s="0.5")
     until(lambda: stage.rows(PASSED))
     stage.finish()
     assert stage.operation(one)["phase"] == "uncertain"
     assert stage.posts(one) == 0
     goes_on_to_its_end(sleeper)
     stage.check()
-    assert stage.events(one)[1:6] == ["dispatch_marked", "became_uncertain", "not_sent", "dispatch_marked", "generation_accepted"]
+    assert stage.events(one)[1:6] == [
+        "dispatch_marked",
+        "became_uncertain",
+        "not_sent",
+        "dispatch_marked",
+        "generation_accepted",
+    ]
     assert [each["outcome"] for each in stage.dispatches(one)] == ["not_sent", "accepted"]
     assert stage.posts(one) == 1
 
@@ -78,7 +84,9 @@ def test_a_reply_that_waited_for_its_sleeping_worker_ends_the_doubt(stage: Stage
     ],
     ids=["older", "equal", "contradicting"],
 )
-def test_a_stale_snapshot_never_replaces_the_final_state_of_another_collector(stage: Stage, look: dict[str, Any]) -> None:
+def test_a_stale_snapshot_never_replaces_the_final_state_of_another_collector(
+    stage: Stage, look: dict[str, Any]
+) -> None:
     (one,) = stage.enqueue({**QUICK, "look": look})
     sleeper = stopped_at(stage, Point.O6_SAVE_COMMIT_SENT)
     stage.finish()

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import psycopg
-import pytest
 from psycopg.rows import TupleRow
 
 from faults.child import KILLED
@@ -29,7 +28,9 @@ def outcomes(stage: Stage) -> list[list[str]]:
 
 def delivered_once_each(stage: Stage) -> None:
     stage.check()
-    assert {row["delivery_state"] for row in stage.rows("select delivery_state from coatcheck.operations")} == {"delivered"}
+    assert {row["delivery_state"] for row in stage.rows("select delivery_state from coatcheck.operations")} == {
+        "delivered"
+    }
     assert len(stage.sim.posts) == stage.one("select count(*) from coatcheck.operations")["count"]
 
 

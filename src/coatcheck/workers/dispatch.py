@@ -83,7 +83,6 @@ class Dispatcher:
         if not saved.applied:
             await self._after_refused_mark(work, dispatch_id, saved.status, creating, began)
             return
-        seams.faults.reached(Point.D5_MARK_DURABLE)
         sending = _Sending(
             marked=_marked(work.operation, dispatch_id, creating, saved),
             progress=Progress(seams.clock),
@@ -91,6 +90,7 @@ class Dispatcher:
             began=began,
         )
         self._sending[work.message.slot] = sending
+        seams.faults.reached(Point.D5_MARK_DURABLE)
         exchange = await self._send(text, sending)
         reply = creating.port.reply(exchange, dispatch_id=dispatch_id, now=seams.clock.now())
         self._sending[work.message.slot] = replace(sending, reply=reply)
