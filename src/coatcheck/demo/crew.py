@@ -24,8 +24,8 @@ WINDOWS = {
     "TIMEOUT_S": "1",
     "SERVICE_LAG_S": "0.5",
     "MARGIN_S": "0.1",
-    "WAIT_S": "1.5",
-    "OBSERVE_TIMEOUT_S": "2.2",
+    "WAIT_S": "1.2",
+    "OBSERVE_TIMEOUT_S": "1.8",
     "LOOK_MIN_S": "0.1",
 }
 _READY = re.compile(r"^ready (\S+)$", re.MULTILINE)

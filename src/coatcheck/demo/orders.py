@@ -15,6 +15,7 @@ PRICE = 5
 _SHARE_OF = 240
 _FIRST_STALL = 16
 _STALLS_APART = 5
+_QUIET = 30
 
 _SUBJECTS = (
     "a lighthouse",
@@ -77,10 +78,15 @@ def _order(number: int, chance: Chance, trouble: Trouble | None) -> Order:
 
 
 def _placed(count: int, chance: Chance) -> dict[int, Trouble]:
-    """Which order meets which trouble. At most every second order does, and stalls come early, one after the other."""
+    """Which order meets which trouble: at most every second one does.
+
+    Stalls come early, one after the other, and the orders around them go well: what the killed worker had in hand comes back late, when
+    its leases end, and needs no second try then.
+    """
+    quiet = min(_QUIET, count // 4)
     first = min(_FIRST_STALL, max(1, count // 5))
     stalls = [first + _STALLS_APART * turn for turn in range(STALL.share) if first + _STALLS_APART * turn <= count]
-    free = sorted(set(range(1, count + 1)) - set(stalls), key=lambda number: chance.draw("place", number))
+    free = sorted(set(range(quiet + 1, count + 1)) - set(stalls), key=lambda number: chance.draw("place", number))
     troubles = list(_dealt(count))[: max(0, count // 2 - len(stalls))]
     return dict.fromkeys(stalls, STALL) | dict(zip(free, troubles, strict=False))
 

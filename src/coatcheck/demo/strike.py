@@ -50,7 +50,7 @@ class Striker:
         return {
             self.operations[post.body_sha256]
             for post in self.service.ledger.posts
-            if post.fault == Kind.STALL and post.complete and post.reply_end is Ending.PENDING
+            if post.fault == Kind.STALL and post.reply_end is Ending.PENDING and post.body_sha256 in self.operations
         }
 
     async def _open(self) -> dict[OperationId, str]:
