@@ -1,0 +1,81 @@
+"""What lasts longer than its lease is renewed in time; a renewal that fails is counted, and its authority is taken for lost."""
+
+from dataclasses import replace
+from datetime import datetime
+
+import pytest
+
+from coatcheck.core.actions import Action
+from coatcheck.queue.leases import Message
+from coatcheck.seams import Clock
+from coatcheck.workers.renewal import Renewer, Slot
+from coatcheck.workers.tally import Tally
+from store.ground import Ground
+
+
+class Watch(Clock):
+    """Boot time that stands still until it is moved."""
+
+    def __init__(self) -> None:
+        self.at = 1000.0
+
+    def boottime(self) -> float:
+        return self.at
+
+
+class Keeper:
+    """A renewer with what it counts, and the time that it sees."""
+
+    def __init__(self, ground: Ground) -> None:
+        self.ground = ground
+        self.watch = Watch()
+        self.tally = Tally()
+        self.lost: set[Slot] = set()
+        self.renewer = Renewer(ground.leases, replace(ground.seams, clock=self.watch), self.tally, self.lost)
+
+    def after(self, share: float, message: Message) -> None:
+        """A part of the message's lease later, the renewer looks at what it holds."""
+        self.watch.at += share * message.lease_s
+        self.ground.run(self.renewer._tick())
+
+    def end_of(self, message: Message) -> datetime:
+        end: datetime = self.ground.one("outbox", message.operation_id)["visible_at"]
+        return end
+
+
+@pytest.fixture
+def keeper(ground: Ground) -> Keeper:
+    return Keeper(ground)
+
+
+def looked_at(ground: Ground) -> Message:
+    """The leased message of a look."""
+    (one,) = ground.enqueue_many(1)
+    ground.accept(one, "job-1")
+    (message,) = ground.claim(Action.OBSERVE)
+    return message
+
+
+def test_a_look_that_lags_is_renewed_after_two_thirds_of_its_lease_and_not_before(keeper: Keeper) -> None:
+    message = looked_at(keeper.ground)
+    keeper.renewer.hold(message)
+    first = keeper.end_of(message)
+    keeper.after(0.5, message)
+    assert keeper.end_of(message) == first
+    keeper.after(0.2, message)
+    assert keeper.end_of(message) > first
+    assert (keeper.tally.lease_renewal_failures, keeper.lost) == (0, set())
+
+
+def test_a_renewal_that_fails_is_counted_once_and_the_lease_is_taken_for_lost(keeper: Keeper) -> None:
+    message = looked_at(keeper.ground)
+    keeper.renewer.hold(message)
+    keeper.ground.sql(
+        "update coatcheck.outbox set lease_token = nextval('coatcheck.lease_tokens'), leased_by = 'other'"
+    )
+    for _ in range(3):
+        keeper.after(0.7, message)
+    assert keeper.tally.lease_renewal_failures == 1
+    assert keeper.lost == {message.slot}
+    keeper.renewer.drop(message)
+    assert keeper.ground.one("outbox", message.operation_id)["leased_by"] == "other"
