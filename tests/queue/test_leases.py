@@ -28,7 +28,7 @@ ENDINGS: dict[str, Ending] = {
         ground.leases.acknowledge([Acknowledge(message=each) for each in messages])
     ),
     "park": lambda ground, messages: ground.run(
-        ground.leases.park([SetAside(message=each, reason=ParkReason.UNFORESEEN) for each in messages])
+        ground.leases.park([SetAside(message=each, reason=ParkReason.LEASE_COUNT) for each in messages])
     ),
 }
 

@@ -35,7 +35,6 @@ class WaitReason(enum.StrEnum):
     ACCOUNTING = "accounting"
     SOURCE_EXPIRED = "source_expired"
     DELIVERY_FAILED = "delivery_failed"
-    DATABASE = "database"
 
 
 class ParkReason(enum.StrEnum):
@@ -46,7 +45,6 @@ class ParkReason(enum.StrEnum):
     STALLED = "stalled"
     DELIVERY_FAILED = "delivery_failed"
     LEASE_COUNT = "lease_count"
-    UNFORESEEN = "unforeseen"
     SPECIFICATION = "specification"
 
 
