@@ -1,10 +1,12 @@
 """Every statement file is read by one caller, says what it is for, and can be prepared against the migrated schema as it stands."""
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
 import pytest
+from psycopg.rows import TupleRow
 
 import coatcheck
 import postgres
@@ -40,17 +42,27 @@ def callers(path: Path) -> list[str]:
     return found
 
 
+@pytest.fixture(scope="module")
+def schema(template: postgres.Template) -> Iterator[psycopg.Connection[TupleRow]]:
+    """A migrated database that nobody writes to."""
+    with template.copy() as database, database.connect() as connection:
+        yield connection
+
+
 @named(FILES)
-def test_every_statement_can_be_prepared_with_all_its_parameters_typed(path: Path, database: postgres.Database) -> None:
+def test_every_statement_can_be_prepared_with_all_its_parameters_typed(
+    path: Path, schema: psycopg.Connection[TupleRow]
+) -> None:
     """Types come from the casts in the text; a parameter without one must be told by its place."""
-    with database.connect() as connection:
+    with schema.transaction(force_rollback=True):
         numbers: dict[str, int] = {}
         body = PARAMETER.sub(
             lambda found: f"${numbers.setdefault(found[1], len(numbers) + 1)}{found[2] or ''}", text(path)
         )
         body = body.replace("%%", "%")
-        connection.execute(f"prepare probe as {body}".encode())
-        (types,) = connection.execute(
+        schema.execute("deallocate all")
+        schema.execute(f"prepare probe as {body}".encode())
+        (types,) = schema.execute(
             "select parameter_types::text[] from pg_prepared_statements where name = 'probe'"
         ).fetchone() or ((),)
         assert len(types) == len(numbers)

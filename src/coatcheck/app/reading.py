@@ -21,15 +21,17 @@ Opened = Callable[[], Awaitable[Database]]
 class RereadingDatabase(Database):
     """A database that is only read: a statement whose connection broke is asked once more, and what fails is of our own tree."""
 
-    async def fetch(self, text: str, parameters: Mapping[str, Any] | None = None) -> Sequence[Row]:
+    async def fetch(
+        self, text: str, parameters: Mapping[str, Any] | None = None, *, prepare: bool = True
+    ) -> Sequence[Row]:
         """The rows. A connection that lay idle may have been cut by a restart or a gateway, which the reader need not notice."""
         try:
-            return await super().fetch(text, parameters)
+            return await super().fetch(text, parameters, prepare=prepare)
         except (psycopg.Error, CommitUnknown) as error:
             if trouble(error) is not Trouble.UNKNOWN:
                 raise (meaning(error) if isinstance(error, psycopg.Error) else error) from None
         try:
-            return await super().fetch(text, parameters)
+            return await super().fetch(text, parameters, prepare=prepare)
         except psycopg.Error as error:
             raise meaning(error) from None
 

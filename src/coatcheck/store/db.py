@@ -77,13 +77,18 @@ class Database:
         self._turn = asyncio.Lock()
         self._warned = False
 
-    async def fetch(self, text: str, parameters: Mapping[str, Any] | None = None) -> Sequence[Row]:
-        """Run one statement in its own transaction. Raises psycopg errors, `CommitUnknown`, or `Unavailable` (nothing was sent)."""
+    async def fetch(
+        self, text: str, parameters: Mapping[str, Any] | None = None, *, prepare: bool = True
+    ) -> Sequence[Row]:
+        """Run one statement in its own transaction; without `prepare`, its plan is made for these very parameters.
+
+        Raises psycopg errors, `CommitUnknown`, or `Unavailable` (nothing was sent).
+        """
         async with self._turn:
             connection = await self._open()
             self._warned = False
             try:
-                cursor = await connection.execute(text, parameters, prepare=True)
+                cursor = await connection.execute(text, parameters, prepare=prepare)
                 rows: Sequence[Row] = await cursor.fetchall() if cursor.description else []
             except BaseException as error:
                 await self._after(error)

@@ -86,7 +86,7 @@ async def scan(
     while left is None or left > 0:
         size = PAGE if left is None else min(PAGE, left)
         parameters: Mapping[str, Any] = {"tenant_id": tenant_id, "phase": phase, "after": after, "size": size}
-        rows = await database.fetch(page, parameters)
+        rows = await database.fetch(page, parameters, prepare=False)
         outputs = await load_deliveries(database, [row["operation_id"] for row in rows]) if rows else {}
         for row in rows:
             yield operation_of(row), outputs[row["operation_id"]]

@@ -1,6 +1,6 @@
 -- purpose: one keyset page of a tenant's operations, oldest first
 -- guard: the tenant condition
--- index: operations_tenant_idx
+-- index: operations_tenant_idx, planned afresh for each page: a generic plan may walk operations_pkey through all tenants
 select
 -- include: operation_columns
 from coatcheck.operations as operation
