@@ -1,5 +1,7 @@
 """Without an address every command uses the embedded PostgreSQL of the home, shares it with those beside it, and leaves no process."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 from cli.terminal import SPECIFICATION, Terminal, plain_environ
@@ -22,6 +24,7 @@ def test_commands_in_a_row_and_a_worker_beside_them_share_it(tmp_path: Path, ser
     first = terminal.enqueue("k1")
     with terminal.started("worker") as running:
         running.said("ready ")
+        assert _servers(tmp_path) != []
         second = terminal.enqueue("k2", given=SPECIFICATION)
         assert terminal.run("doctor").code == 0
         running.process.terminate()
@@ -30,6 +33,22 @@ def test_commands_in_a_row_and_a_worker_beside_them_share_it(tmp_path: Path, ser
     listed = terminal.run("operations", "list", "--json").objects
     assert [each["operation_id"] for each in listed] == [first["operation_id"], second["operation_id"]]
     assert {each["delivery_state"] for each in listed} == {"delivered"}
+    assert _servers(tmp_path) == []
+
+
+def test_a_library_that_is_never_closed_leaves_no_server(tmp_path: Path) -> None:
+    terminal = Terminal(folder=tmp_path, environ={**plain_environ(), "COATCHECK_HOME": str(tmp_path / "home")})
+    assert terminal.run("migrate", "up").code == 0
+    program = (
+        "import asyncio; from coatcheck import Coatcheck\n"
+        "async def story():\n"
+        "    print(await Coatcheck().for_tenant('t1').list())\n"
+        "asyncio.run(story())"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", program], env=dict(terminal.environ), cwd=tmp_path, capture_output=True, check=True
+    )
+    assert ended.stdout == b"[]\n"
     assert _servers(tmp_path) == []
 
 

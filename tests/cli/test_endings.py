@@ -1,5 +1,6 @@
 """Every command ends with the code that tells the caller's next move, and under --json with one object that says it in words."""
 
+import signal
 import subprocess
 from pathlib import Path
 
@@ -8,6 +9,8 @@ import pytest
 import postgres
 from cli.terminal import COATCHECK, SPECIFICATION, Ended, Terminal
 from coatcheck.cli.program import COMMANDS
+from coatcheck.store.schema import LOCK_KEY
+from waiting import until
 
 UNKNOWN = "op_00000000000000000000000001"
 READING = {
@@ -146,6 +149,21 @@ def test_a_worker_without_a_key_is_refused_with_2(provided: Terminal) -> None:
     environ = {name: value for name, value in provided.environ.items() if not name.endswith("API_KEY")}
     ended = run(Terminal(folder=provided.folder, environ=environ), ["worker"])
     assert (ended.code, ended.error["code"]) == (2, "setting_invalid")
+
+
+def test_an_interrupt_is_130(terminal: Terminal, database: postgres.Database) -> None:
+    """Here of a migration that waits for another runner."""
+    waiting = (
+        "select count(*) from pg_stat_activity where application_name = 'coatcheck migrate' and wait_event_type = 'Lock'"
+        " and datname = current_database()"
+    )
+    with database.connect() as connection:
+        connection.execute("select pg_advisory_lock(%s)", (LOCK_KEY,))
+        with terminal.started("migrate", "up", "--json") as running:
+            until(lambda: connection.execute(waiting).fetchone() == (1,))
+            running.process.send_signal(signal.SIGINT)
+            ended = running.ended()
+    assert (ended.code, ended.error["code"]) == (130, "interrupted")
 
 
 def test_without_json_an_error_is_told_in_words(terminal: Terminal) -> None:

@@ -9,6 +9,7 @@ from datetime import datetime
 from decimal import Decimal
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
+from weakref import finalize
 
 from coatcheck import enqueue as room
 from coatcheck.app.place import database_of
@@ -44,6 +45,8 @@ class Coatcheck:
         self._database: Database | None = None
         self._opening = asyncio.Lock()
         self._embedded = ExitStack()
+        # Whoever forgets to close must not leave an embedded server behind: this runs at the interpreter's exit at the latest.
+        finalize(self, self._embedded.close)
 
     async def enqueue(
         self,

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from coatcheck.cli.visible import visible
 
-_WIDE = 400
+_WIDE = 2000
 
 
 def console() -> Console:
@@ -21,14 +21,10 @@ def console() -> Console:
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, title: str | None = None) -> Table:
     """A table of cells: None is a dash, an instant is shown in UTC to the second."""
-    found = Table(
-        *columns,
-        title=title,
-        title_justify="left",
-        box=SIMPLE_HEAD,
-        pad_edge=False,
-        show_edge=False,
-    )
+    found = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for column in columns:
+        # Folded and not cut: half an id is no id.
+        found.add_column(column, overflow="fold")
     for row in rows:
         found.add_row(*(cell(each) for each in row))
     return found
