@@ -122,8 +122,8 @@ def _replies(books: Books) -> Line:
 
 def _deliveries(books: Books) -> Line:
     delivered, mismatched = books.delivered(), books.mismatched()
-    refused = sum(operation.failed_count for operation in books.evidence.operations.values())
-    aside = f"; {refused} refused as wrong" if refused else ""
+    failed = sum(operation.failed_count for operation in books.evidence.operations.values())
+    aside = f"; {failed} failed, set aside" if failed else ""
     return Line(
         claim="Delivered files are those the service made",
         holds=bool(delivered) and not mismatched,

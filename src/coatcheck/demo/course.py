@@ -90,6 +90,7 @@ class Course:
                 raise Failed("expected the workers to become idle, got some that still work", next="read their logs")
             await self.seams.sleep(_LOOK_EVERY_S)
         await self._show(0)
+        self.telling.say("nothing is left to do: the books are compared")
 
     async def _strike_once(self) -> None:
         """Until a kill has hit, look for somebody to be killed."""

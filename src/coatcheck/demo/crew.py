@@ -20,12 +20,12 @@ from coatcheck.seams import Seams
 WORKER = (sys.executable, "-P", "-m", "coatcheck", "worker", "--until-idle")
 WINDOWS = {
     # Short windows, so that the end of a dead worker's lease is seen within a demo. Leases are computed from them.
-    "SEND_S": "0.5",
-    "TIMEOUT_S": "1",
+    "SEND_S": "0.4",
+    "TIMEOUT_S": "0.9",
     "SERVICE_LAG_S": "0.5",
-    "MARGIN_S": "0.1",
-    "WAIT_S": "1.2",
-    "OBSERVE_TIMEOUT_S": "1.8",
+    "MARGIN_S": "0.05",
+    "WAIT_S": "0.9",
+    "OBSERVE_TIMEOUT_S": "1.4",
     "LOOK_MIN_S": "0.1",
 }
 _READY = re.compile(r"^ready (\S+)$", re.MULTILINE)
@@ -137,7 +137,7 @@ def _environment(premises: Premises, base_url: str) -> dict[str, str]:
         "COATCHECK_DATABASE_URL": premises.url,
         "COATCHECK_HOME": str(premises.home),
         "COATCHECK_SINK": premises.outputs.as_uri(),
-        "COATCHECK_DELIVER_TRIES": "3",
+        "COATCHECK_DELIVER_TRIES": "2",
         "COATCHECK_CONCURRENCY__DISPATCH": "4",
         **{f"COATCHECK_PROVIDERS__{PROVIDER.upper()}__{name}": value for name, value in provider.items()},
     }

@@ -13,8 +13,8 @@ PROVIDER = "genace"
 PRICE = 5
 """Credits that one render costs."""
 _SHARE_OF = 240
-_FIRST_STALL = 16
-_STALLS_APART = 5
+_FIRST_STALL = 6
+_STALLS_APART = 7
 _QUIET = 30
 
 _SUBJECTS = (

@@ -21,7 +21,7 @@ from coatcheck.store.db import Database
 from coatcheck.store.schema import Migration, migrate_up
 
 # Renders outlast the moment of the kill: what a killed worker had in hand is dispatches and looks, whose leases are short.
-_PACE = ServiceSettings(price=PRICE, queued_s=(0.1, 0.3), processing_s=(1.2, 2.4))
+_PACE = ServiceSettings(price=PRICE, queued_s=(0.1, 0.3), processing_s=(0.8, 1.8))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
