@@ -1,6 +1,7 @@
 """`coatcheck demo`: the exit code is the account's verdict, stdout carries the result and stderr the talk."""
 
 import asyncio
+import io
 import json
 import shlex
 import shutil
@@ -70,6 +71,9 @@ async def _performed(home: Path, operations: int, seed: int, seams: Seams, comma
 
 
 def _console() -> Console:
+    """On stdout, in whatever characters that takes: a mark that cannot be shown must not cost the account."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")
     found = Console(highlight=False)
     return found if found.is_terminal else Console(highlight=False, width=max(found.width, _NARROW))
 

@@ -14,6 +14,8 @@ from coatcheck.demo.troubles import STALL
 _SHOWN_DOUBTS = 25
 _JOB_CHARACTERS = 10
 _WIDTH = 100
+_MARKS = ("✓", "✗")
+_PLAIN_MARKS = ("ok", "NO")
 _USUAL_RETRIES = 2
 """Measured: common SDKs of such services send a POST twice more by default; one sends it nine times more."""
 
@@ -24,7 +26,7 @@ def tell(console: Console, account: Account, look_around: str) -> None:
     if account.doubts:
         console.print(_doubts(account))
         _tell_next(console, account, look_around)
-    console.print(_lines(account))
+    console.print(_lines(account, _MARKS if console.encoding.startswith("utf") else _PLAIN_MARKS))
     console.print(_verdict(account))
 
 
@@ -85,10 +87,11 @@ def _tell_next(console: Console, account: Account, look_around: str) -> None:
         console.print(Text(f"  {look_around} {words}", style="cyan"), soft_wrap=True)
 
 
-def _lines(account: Account) -> RenderableType:
+def _lines(account: Account, marks: tuple[str, str]) -> RenderableType:
+    holds, fails = marks
     table = Table(box=None, title="\nThe account, checked", title_justify="left", title_style="bold", show_header=False)
     for line in account.lines:
-        mark = Text("✓", style="bold green") if line.holds else Text("✗", style="bold red")
+        mark = Text(holds, style="bold green") if line.holds else Text(fails, style="bold red")
         table.add_row(mark, line.claim, Text(line.found, style="dim" if line.holds else "red"))
     return table
 
