@@ -41,7 +41,7 @@ class EventKind(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """ "May be sent from now on" is to be committed under the present authorisation."""
+    """The sentence "may be sent from now on" is to be committed under the present authorisation."""
 
     kind: ClassVar[EventKind] = EventKind.MARK
     dispatch_id: DispatchId
