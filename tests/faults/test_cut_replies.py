@@ -50,3 +50,17 @@ def test_every_operation_is_uncertain_unless_the_whole_reply_arrived(stage: Stag
     # and no amount of time makes another POST of any of them
     stage.finish()
     assert len(stage.sim.posts) == whole + 2
+
+
+@pytest.mark.parametrize("framing", [{"kind": "chunked", "broken": True}, {"kind": "wrong_length", "delta": 10}])
+def test_a_reply_whose_framing_never_ended_is_doubt_although_its_json_did(
+    stage: Stage, framing: dict[str, object]
+) -> None:
+    (one,) = stage.enqueue({**QUICK, "create": framing})
+    stage.work()
+    stage.check()
+    (dispatch,) = stage.dispatches(one)
+    assert stage.operation(one)["phase"] == dispatch["outcome"] == "uncertain"
+    # the id is kept as a candidate for whoever decides, and never taken for one
+    assert dispatch["remote_job_id"] is None
+    assert str(stage.sim.posts[0].created).encode() in dispatch["reply"]

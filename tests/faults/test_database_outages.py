@@ -24,9 +24,13 @@ RESTING = "select count(*) = 0 as resting from coatcheck.outbox where parked_at 
 
 
 @pytest.fixture
-def own_server(tmp_path: Path) -> Iterator[DevPostgres]:
+def own_server(pytestconfig: pytest.Config, tmp_path: Path) -> Iterator[DevPostgres]:
     """A server that nobody else's test feels the loss of."""
-    server = DevPostgres(tmp_path / "server", seams=Seams.real(), settings=postgres.SETTINGS)
+    version = str(pytestconfig.getoption("--pg"))
+    bin_dir = postgres.DEBIAN_15 if version == "15" else None
+    server = DevPostgres(
+        tmp_path / "server", seams=Seams.real(), version=version, bin_dir=bin_dir, settings=postgres.SETTINGS
+    )
     server.start()
     try:
         yield server

@@ -1,6 +1,7 @@
 """A worker that stands still beyond its lease and then goes on, as after a suspended machine: it may not spend, and may not overwrite."""
 
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -25,20 +26,28 @@ def goes_on_to_its_end(sleeper: Child) -> None:
     assert sleeper.ended() == 0, sleeper.talk
 
 
+def sent_once_in_the_end(stage: Stage, one: UUID) -> None:
+    """On a busy machine so short a window may pass more than once; each time that is proven, and the money is spent once."""
+    *unsent, last = [each["outcome"] for each in stage.dispatches(one)]
+    assert set(unsent) == {"not_sent"}
+    assert last == "accepted"
+    assert stage.posts(one) == 1
+
+
 def refused(stage: Stage, kind: str) -> int:
     """How many stale writes of a kind the workers counted."""
     return int(stage.one("select coalesce(sum((stale ->> %s)::int), 0) as count from coatcheck.workers", kind)["count"])
 
 
-def test_a_worker_that_slept_beyond_its_send_window_sends_nothing_and_proves_it(stage: Stage) -> None:
+@pytest.mark.parametrize("point", [Point.D5_MARK_DURABLE, Point.D6_CONNECTING])
+def test_a_worker_that_slept_beyond_its_send_window_sends_nothing_and_proves_it(stage: Stage, point: Point) -> None:
     (one,) = stage.enqueue()
-    sleeper = stopped_at(stage, Point.D5_MARK_DURABLE, send_s="0.5")
+    sleeper = stopped_at(stage, point, send_s="0.5")
     # the instant after which no first byte may leave lies behind, by the one clock that both can read
     until(lambda: stage.rows(PASSED))
     goes_on_to_its_end(sleeper)
     stage.check()
-    assert [each["outcome"] for each in stage.dispatches(one)] == ["not_sent", "accepted"]
-    assert stage.posts(one) == 1
+    sent_once_in_the_end(stage, one)
 
 
 def test_a_worker_that_slept_beyond_its_lease_takes_the_doubt_back_and_sends_once(stage: Stage) -> None:
@@ -50,15 +59,8 @@ def test_a_worker_that_slept_beyond_its_lease_takes_the_doubt_back_and_sends_onc
     assert stage.posts(one) == 0
     goes_on_to_its_end(sleeper)
     stage.check()
-    assert stage.events(one)[1:6] == [
-        "dispatch_marked",
-        "became_uncertain",
-        "not_sent",
-        "dispatch_marked",
-        "generation_accepted",
-    ]
-    assert [each["outcome"] for each in stage.dispatches(one)] == ["not_sent", "accepted"]
-    assert stage.posts(one) == 1
+    assert stage.events(one)[1:4] == ["dispatch_marked", "became_uncertain", "not_sent"]
+    sent_once_in_the_end(stage, one)
 
 
 def test_a_reply_that_waited_for_its_sleeping_worker_ends_the_doubt(stage: Stage) -> None:
