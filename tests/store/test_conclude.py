@@ -224,6 +224,18 @@ def test_an_id_that_another_transaction_commits_meanwhile_is_stale_then_owned(
     assert ground.save(steps[0])[0].applied
 
 
+def test_what_is_proven_is_not_concluded_against(ground: Ground) -> None:
+    """An id was named, though another operation owns it: no later word makes this dispatch one that was never sent."""
+    owner, operation_id = ground.enqueue_many(2)
+    ground.accept(owner, JOB)
+    dispatch_id = ground.mark(operation_id)
+    ground.happen(operation_id, accepted(dispatch_id))
+    for outcome in ("not_sent", "throttled", "rejected"):
+        assert ground.happen(operation_id, replies(dispatch_id)[outcome]).status is Status.EVIDENCE
+    assert ground.operation(operation_id).phase == "uncertain"
+    assert ground.one("dispatches", operation_id, "outcome") == {"outcome": "accepted"}
+
+
 def test_an_orphan_of_the_same_operation_becomes_its_own(ground: Ground) -> None:
     operation_id = ground.enqueue("k")
     dispatch_id = ground.mark(operation_id)

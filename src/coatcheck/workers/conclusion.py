@@ -33,15 +33,16 @@ class Ended:
 async def conclude(desk: Desk, marked: Operation, ended: Ended) -> None:
     """Save it. The operation may have been swept or decided meanwhile; then the table says what the reply still means."""
     operation: Operation | None = marked
-    written = False
+    written: ConcludeStep | None = None
     while operation is not None:
         step = advance(operation, ended.reply, operation.read_at)
-        if not isinstance(step, ConcludeStep) or (written and step.phase is None):
+        # the same step again would be refused again: its dispatch is not the current one, or its evidence says more already
+        if not isinstance(step, ConcludeStep) or (written is not None and (step.phase is None or step == written)):
             return
         desk.seams.faults.reached(Point.D12_SAVE_COMMIT_SENT)
         saved = await _save(desk, step, ended)
         desk.seams.faults.reached(Point.D13_SAVED)
-        written = written or saved.status is not Status.STALE
+        written = step if saved.status is not Status.STALE else written
         if step.phase is None or saved.status in (Status.APPLIED, Status.OWNED):
             await _first_look(desk, operation, ended.reply, saved)
             desk.seams.faults.reached(Point.D14_ACKNOWLEDGED)

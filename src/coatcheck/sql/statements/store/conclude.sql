@@ -28,7 +28,8 @@ seen as materialized (
 ),
 known_dispatches as materialized (
   select held.dispatch_id, held.operation_id, held.number, held.authorisation, held.ended_at,
-    held.outcome not in ('not_sent', 'throttled', 'proven_absent') and not held.displaced as spends
+    held.outcome not in ('not_sent', 'throttled', 'proven_absent') and not held.displaced as spends,
+    coatcheck.outcome_rank(held.outcome) as rank
   from coatcheck.dispatches as held
   where held.operation_id in (select operation_id from input) and (select count(*) from locked) >= 0
   order by held.dispatch_id
@@ -36,7 +37,9 @@ known_dispatches as materialized (
 ),
 traced as materialized (
   select input.operation_id, locked.revision is distinct from seen.revision as outdated, mine.dispatch_id is null as vanished,
-    mine.ended_at is null as is_news, holder.dispatch_id is not null as taken, coalesce(numbers.last_number, 0) as last_number
+    mine.ended_at is null as is_news, holder.dispatch_id is not null as taken, coalesce(numbers.last_number, 0) as last_number,
+    -- what is proven already is not concluded against
+    coatcheck.outcome_rank(input.outcome) < coalesce(mine.rank, 0) as disproven
   from input
   left join locked using (operation_id)
   left join seen using (operation_id)
@@ -54,7 +57,7 @@ guarded as materialized (
     coalesce(locked.unit, 'credits') as unit, traced.outdated, traced.vanished, traced.is_news,
     case when traced.vanished then greatest(input.number, traced.last_number + 1) else input.number end as row_number,
     traced.taken or locked.operation_id is null as displaced,
-    coalesce(input.phase is not null and not traced.outdated
+    coalesce(input.phase is not null and not traced.outdated and not traced.disproven
       and (input.phase not in ('prepared', 'cancelled') or input.withdrawn
         = (locked.cancel_requested_at is not null or coalesce(locked.dispatch_by_at <= coatcheck.due_now(), false)))
       and case
