@@ -31,7 +31,7 @@ QUERIES: dict[str, LiteralString] = {
         where d.authorisation > o.authorisation or d.number > o.dispatch_count""",
     "S3: a lease that ends in dispatching leads only to uncertain": """
         select operation_id, revision, event, to_phase from coatcheck.history
-        where from_phase = 'dispatching' and event = 'lease_ended' and to_phase <> 'uncertain'
+        where from_phase = 'dispatching' and actor = 'sweep' and to_phase <> 'uncertain'
         union all
         select operation_id, revision, event, to_phase from coatcheck.history
         where from_phase = 'dispatching' and to_phase = 'prepared' and event not in ('throttled', 'not_sent')""",
