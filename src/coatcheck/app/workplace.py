@@ -39,6 +39,9 @@ from coatcheck.workers.renewal import Renewer, settled
 from coatcheck.workers.report import Reporter
 
 ROLES = (Action.DISPATCH, Action.OBSERVE, Action.DELIVER, Action.RECONCILE)
+_PAID_REST_S = 0.02
+_REST_S = 0.25
+"""How long a committer may let company come: looks have time, a paid id has little."""
 CONNECTIONS = 5
 """PostgreSQL connections of one worker process."""
 
@@ -123,6 +126,7 @@ def _desk(lines: _Lines, incarnation: str, seams: Seams) -> Desk:
                 DecideSave: Lane(write=money.decide, key=_operation_of_step),
             },
             seams=seams,
+            rest_s=_PAID_REST_S,
         ),
         looks=Committer(
             {
@@ -135,6 +139,7 @@ def _desk(lines: _Lines, incarnation: str, seams: Seams) -> Desk:
                 Note: Lane(write=partial(note, lines.looks), key=lambda each: (each.operation_id, each.incident.kind)),
             },
             seams=seams,
+            rest_s=_REST_S,
         ),
         reads=Committer(
             {

@@ -1,13 +1,15 @@
 """One claimer per process: it takes what is due in big batches, within the room that each role has, and loads what they are about.
 
 Idle, it asks once a second at most; a notification, a known instant, an own save that made something due, or a place that was wanted wakes
-it earlier. A claim that found company is followed by a short rest, so that the next one finds more: a lone message never waits for that.
+it earlier. A claim that found company is followed by a short rest, so that the next one finds more, and a worker that is full does not
+claim for every place that falls free. After a lone message it does not rest.
 """
 
 import asyncio
 import heapq
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from coatcheck.core.actions import Action
@@ -26,6 +28,9 @@ REST_S = 0.05
 """Between two claims that find company."""
 _REST_SHARE = 3.0
 """On a slow machine the rest is this many times as long as the claim took."""
+ROOM_S = 0.25
+"""How long a worker that cannot take all that is due lets places fall free before it claims for a few of them."""
+_ROOM_SHARE = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +53,7 @@ class Lessor:
         self._news = asyncio.Event()
         self._due: list[float] = []
         self._crowded: set[Action] = set(capacities)
+        self._freed = asyncio.Event()
         self._rested_at = 0.0
         self.in_hand: Counter[Action] = Counter()
 
@@ -61,6 +67,7 @@ class Lessor:
     def done(self, action: Action) -> None:
         """A place is free again; that is news where there was none to spare, and where nothing is in hand any more."""
         self.in_hand[action] -= 1
+        self._freed.set()
         if action in self._crowded or not self.in_hand.total():
             self.wake()
 
@@ -101,14 +108,25 @@ class Lessor:
         poll_at = now + POLL_S * self._seams.jitter.between(0.9, 1.1)
         while (until := min(poll_at, self._due[0]) if self._due else poll_at) > now:
             self._news.clear()
-            try:
+            with suppress(TimeoutError):
                 async with asyncio.timeout(until - now):
                     await self._news.wait()
-            except TimeoutError:
-                pass
             now = self._seams.clock.boottime()
         if self._rested_at > now:
             await self._seams.sleep(self._rested_at - now)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(ROOM_S):
+                while self._is_tight():
+                    self._freed.clear()
+                    await self._freed.wait()
+
+    def _is_tight(self) -> bool:
+        """Whether more is due than there was room for, and less than a quarter of the places is free by now."""
+        return any(
+            each.places - self.in_hand[action] < max(1, each.places // _ROOM_SHARE)
+            for action, each in self._capacities.items()
+            if action in self._crowded
+        )
 
     def _without_room(self, wanted: Sequence[Wanted], messages: Sequence[Message]) -> set[Action]:
         """Actions of which there may be more due than there was room for. Where room is left all the same, the next claim is due now."""
