@@ -146,7 +146,9 @@ class Committer:
         kind = trouble(error)
         state = getattr(error, "sqlstate", None)
         name = type(error).__name__
-        logger.warning("batch failed", extra={"trouble": kind.name, "error": name, "sqlstate": state, "count": len(batch)})
+        logger.warning(
+            "batch failed", extra={"trouble": kind.name, "error": name, "sqlstate": state, "count": len(batch)}
+        )
         match kind:
             case Trouble.BAD_ROW | Trouble.DEFECT if len(batch) > 1:
                 middle = len(batch) // 2
