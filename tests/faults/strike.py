@@ -27,7 +27,7 @@ class Unforeseen(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Strike:
-    """`nth`: which time the point is reached, at `at_bytes` or more where it counts bytes. `always`: every later time, too.
+    """`nth`: which time the point is reached, at `at_bytes` or more where it counts bytes.
 
     `operation`: only when the point is reached for this operation, by its text, as a worker names its tasks.
     """
@@ -36,7 +36,6 @@ class Strike:
     deed: Deed = Deed.KILL
     nth: int = 1
     at_bytes: int = 0
-    always: bool = False
     operation: str = ""
 
 
@@ -65,7 +64,7 @@ class Striking(Faults):
         for strike in self.strikes:
             if strike.point is point and count >= strike.at_bytes and strike.operation in _task():
                 self._counts[strike] += 1
-                if self._counts[strike] == strike.nth or (strike.always and self._counts[strike] > strike.nth):
+                if self._counts[strike] == strike.nth:
                     _carry_out(strike.deed)
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from coatcheck.seams import Point
 from faults.points import points
-from faults.stage import QUICK, Stage
+from faults.stage import LEASES_OVER_S, QUICK, Stage
 from faults.strike import Deed, Strike
 from waiting import until
 
@@ -35,8 +35,13 @@ def test_a_dispatch_under_way_ends_in_order_and_none_begins(stage: Stage, point:
     assert len(stage.sim.posts) == len(operations)
 
 
-def test_what_is_claimed_while_the_signal_comes_is_given_back_unmarked(stage: Stage) -> None:
-    operations = stage.enqueue(count=3)
+@pytest.mark.parametrize("action", ["dispatch", "observe"])
+def test_what_is_claimed_while_the_signal_comes_is_given_back_untouched(stage: Stage, action: str) -> None:
+    (one,) = stage.enqueue()
+    if action == "observe":
+        stage.worker(Strike(point=Point.O1_RECEIVED)).ended()
+        stage.database.move_time(LEASES_OVER_S)
+    before = stage.operation(one)
     with stage.database.connect() as gate, gate.transaction():
         gate.execute("lock table coatcheck.outbox in share row exclusive mode")
         worker = stage.worker(until_idle=False)
@@ -44,11 +49,15 @@ def test_what_is_claimed_while_the_signal_comes_is_given_back_unmarked(stage: St
         worker.terminate()
         worker.says("draining")
     assert worker.ended(within_s=BOUND_S) == 0, worker.talk
-    assert stage.rows(LEASED) == []
-    assert {stage.operation(one)["phase"] for one in operations} == {"prepared"}
-    assert {row["lease_count"] for row in stage.rows("select lease_count from coatcheck.outbox")} == {0}
+    assert stage.operation(one) == before
+    assert stage.one("select action, lease_count, leased_by from coatcheck.outbox") == {
+        "action": action,
+        "lease_count": 0,
+        "leased_by": None,
+    }
     stage.work()
     stage.check()
+    assert stage.operation(one)["delivery_state"] == "delivered"
 
 
 @pytest.mark.parametrize(

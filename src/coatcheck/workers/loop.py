@@ -123,6 +123,9 @@ class Worker:
             logger.warning("claim failed", extra={"error": type(error).__name__})
             await self._desk.seams.sleep(self._desk.seams.jitter.between(*_OUTAGE_PAUSE_S))
             return 0
+        if self._draining.is_set():
+            await self._give_back(found)
+            return 0
         for work in found:
             task = asyncio.create_task(
                 self._work(work), name=f"{work.message.action} {operation_text(work.message.operation_id)}"
@@ -130,6 +133,12 @@ class Worker:
             self._tasks[task] = work
             task.add_done_callback(self._ended)
         return len(found)
+
+    async def _give_back(self, found: Sequence[Work]) -> None:
+        """What was claimed while the worker was told to end: a task that is cut off before its first step could not release it."""
+        await asyncio.gather(*(self._desk.release(work.message, 0.0) for work in found))
+        for work in found:
+            self._lessor.done(work.message.action)
 
     async def _rest(self) -> None:
         """Nothing was due: announce the sleep, look once more if that was news, then wait."""
