@@ -4,6 +4,7 @@ Five PostgreSQL connections at most: two for committers, one for reads, one for 
 """
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -39,9 +40,8 @@ from coatcheck.workers.renewal import Renewer, settled
 from coatcheck.workers.report import Reporter
 
 ROLES = (Action.DISPATCH, Action.OBSERVE, Action.DELIVER, Action.RECONCILE)
-_PAID_REST_S = 0.02
-_REST_S = 0.25
-"""How long a committer may let company come: looks have time, a paid id has little."""
+_REST_S = 0.05
+"""How long the committer of looks may let company come. A paid id waits for nobody."""
 CONNECTIONS = 5
 """PostgreSQL connections of one worker process."""
 
@@ -75,7 +75,8 @@ async def worker_of(
         sink = FileSink(settings.sink_path, seams=seams)
         if Action.DELIVER in roles:
             await sink.sweep(_ABANDONED_S)
-        gets = await stack.enter_async_context(Gets(tls=secure_context(), seams=seams))
+        tls = secure_context()
+        gets = await stack.enter_async_context(Gets(tls=tls, seams=seams))
         leases = Leases(lines.leases, incarnation)
         desk = _desk(lines, incarnation, seams)
         renewer = Renewer(leases, seams, desk.tally, desk.lost)
@@ -93,7 +94,7 @@ async def worker_of(
             desk=desk,
             lessor=lessor,
             renewer=renewer,
-            handlers=_handlers(settings, sums, desk, gets, sink),
+            handlers=_handlers(settings, sums, desk, gets, sink, tls),
             scope=_scope(settings, roles),
             database=lines.leases,
             bedtime=Bedtime(lines.leases, seams) if settings.wake is Wake.NOTIFY else None,
@@ -126,7 +127,6 @@ def _desk(lines: _Lines, incarnation: str, seams: Seams) -> Desk:
                 DecideSave: Lane(write=money.decide, key=_operation_of_step),
             },
             seams=seams,
-            rest_s=_PAID_REST_S,
         ),
         looks=Committer(
             {
@@ -185,8 +185,9 @@ def _scope(settings: Settings, roles: Sequence[Action]) -> Scope:
     )
 
 
-def _handlers(settings: Settings, sums: LeaseSums, desk: Desk, gets: Gets, sink: FileSink) -> Mapping[Action, Handler]:
-    tls = secure_context()
+def _handlers(
+    settings: Settings, sums: LeaseSums, desk: Desk, gets: Gets, sink: FileSink, tls: ssl.SSLContext
+) -> Mapping[Action, Handler]:
     creating, watching, delivering = {}, {}, {}
     for name, provider in settings.providers.items():
         adapter = adapter_of(provider)

@@ -9,6 +9,7 @@ from cyclopts import Parameter
 from coatcheck.app.place import database_of
 from coatcheck.app.workplace import ROLES, worker_of
 from coatcheck.cli import logs
+from coatcheck.cli.descriptors import raise_limit
 from coatcheck.cli.ends import INTERRUPTED
 from coatcheck.cli.options import AsJson
 from coatcheck.cli.output import say
@@ -39,10 +40,20 @@ def worker(
     check_leases(settings)
     _check_providers(settings, chosen)
     logs.configure(log_level)
+    _check_descriptors(settings)
     with database_of(settings, seams) as url:
         with connected(url, "worker") as connection:
             schema.check_schema(connection)
         return asyncio.run(_run(settings, url, seams, chosen, until_idle=until_idle))
+
+
+def _check_descriptors(settings: Settings) -> None:
+    places = settings.concurrency
+    needed, limit = raise_limit(places.dispatch + places.observe + places.deliver)
+    if needed > limit:
+        say(
+            f"warning: {needed} open files may be needed and {limit} are allowed: raise the limit or lower COATCHECK_CONCURRENCY__OBSERVE"
+        )
 
 
 async def _run(settings: Settings, url: str, seams: Seams, roles: list[Action], *, until_idle: bool) -> int:

@@ -143,7 +143,7 @@ class Worker:
     async def _rest(self) -> None:
         """Nothing was due: announce the sleep, look once more if that was news, then wait."""
         try:
-            if self._bedtime is not None and not self._tasks and await self._bedtime.announce():
+            if self._bedtime is not None and await self._bedtime.announce():
                 return
         except (psycopg.Error, CoatcheckError) as error:
             logger.warning("announcing failed", extra={"error": type(error).__name__})
