@@ -294,3 +294,16 @@ def test_incidents_are_counted_without_a_search(planner: Planner, generic: bool)
     incident = Incident(kind="k", boundary=Boundary.OURS, detail="d")
     parameters = planner.recorded(note(planner.recorder, [Note(operation_id=operation_id, incident=incident)]))
     assert planner.plan("store", "note_incidents", parameters, generic=generic).scanned == set()
+
+
+def test_enqueue_never_walks_the_rows_of_its_tenant(ground: Ground) -> None:
+    """Not even in a session that settled on its plan before PostgreSQL knew anything of the table (measured: 3 ms at 5,000)."""
+    ground.sql("alter table coatcheck.operations set (autovacuum_enabled = false)")
+    for number in range(60):
+        ground.enqueue(f"k{number}")
+    ground.sql("select pg_stat_force_next_flush()")
+    rows = ground.sql(
+        "select indexrelname as name, idx_scan as scans from pg_stat_user_indexes where relname = 'operations'"
+    )
+    scans = {row["name"]: row["scans"] for row in rows}
+    assert (scans["operations_tenant_idx"], scans["operations_key"]) == (0, 120)

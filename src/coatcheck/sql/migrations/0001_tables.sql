@@ -52,8 +52,6 @@ create table coatcheck.operations (
   created_at          timestamptz not null,
   updated_at          timestamptz not null,
   constraint operations_pkey primary key (operation_id),
-  -- one intent per key of a tenant, for ever: this is what makes enqueue repeatable
-  constraint operations_key unique (tenant_id, operation_key),
   -- an empty tenant would match an unset session setting
   constraint operations_tenant check (octet_length(tenant_id) between 1 and 255),
   constraint operations_key_length check (octet_length(operation_key) between 1 and 255),
@@ -84,6 +82,10 @@ create table coatcheck.operations (
 ) with (fillfactor = 70);
 -- the tenant's own list, in keyset order; both columns never change
 create index operations_tenant_idx on coatcheck.operations (tenant_id, operation_id);
+-- one intent per key of a tenant, for ever: this is what makes enqueue repeatable. Made after the list's index: while the table is small,
+-- both look equal to a lookup by key, the later one is taken, and a session keeps that plan as the table grows (measured the other way
+-- round: each enqueue walked all of its tenant's operations, 3 ms at 5,000)
+alter table coatcheck.operations add constraint operations_key unique (tenant_id, operation_key);
 comment on table coatcheck.operations is 'The durable record: one row per intent, narrow and hot, never deleted because a message was sent.';
 
 create table coatcheck.specifications (

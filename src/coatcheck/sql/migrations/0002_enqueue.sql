@@ -12,12 +12,18 @@ $$;
 comment on function coatcheck.new_id() is 'A version 7 UUID (RFC 9562): time-ordered, so that new rows land at the right end of an index.';
 
 create function coatcheck.operation_text(operation_id uuid) returns text
-  language sql immutable strict parallel safe
+  language plpgsql immutable strict parallel safe
   as $$
-select 'op_' || string_agg(
-  substr('0123456789abcdefghjkmnpqrstvwxyz', 1 + substring(bits from 1 + 5 * i for 5)::bit(5)::integer, 1), '' order by i)
-from (select b'00' || ('x' || replace(operation_id::text, '-', ''))::bit(128) as bits) as number,
-  generate_series(0, 25) as i
+declare
+  bits bit(130) := b'00' || ('x' || replace(operation_id::text, '-', ''))::bit(128);
+  written text := 'op_';
+begin
+  for i in 0..25 loop
+    written := written
+      || substr('0123456789abcdefghjkmnpqrstvwxyz', 1 + substring(bits from 1 + 5 * i for 5)::bit(5)::integer, 1);
+  end loop;
+  return written;
+end
 $$;
 comment on function coatcheck.operation_text(uuid) is 'The text form of an operation id: op_ and 26 characters of Crockford''s base 32.';
 
@@ -36,7 +42,7 @@ create function coatcheck.is_instant(candidate text) returns boolean
   language plpgsql stable strict parallel safe
   as $$
 begin
-  return candidate ~ '^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d(:?\d\d)?)$'
+  return candidate ~ '^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?(Z|[+-][0-9]{2}(:?[0-9]{2})?)$'
     and isfinite(candidate::timestamptz);
 exception when others then
   return false;
@@ -48,17 +54,16 @@ create function coatcheck.enqueue_refusal(request jsonb) returns text
   set search_path = pg_catalog, coatcheck, pg_temp
   as $$
 declare
-  unknown text;
+  unknown jsonb;
 begin
   if request is null or jsonb_typeof(request) <> 'object' then
     return 'the request must be one JSON object';
   end if;
-  select string_agg(key, ', ' order by key) into unknown
-    from jsonb_object_keys(request) as key
-    where key not in ('v', 'tenant_id', 'operation_key', 'provider', 'specification_text', 'estimate', 'unit', 'priority',
-      'not_before_at', 'dispatch_by_at');
-  if unknown is not null then
-    return format('unknown field %s: this is version 1 of the request', left(unknown, 200));
+  unknown := request - array['v', 'tenant_id', 'operation_key', 'provider', 'specification_text', 'estimate', 'unit', 'priority',
+    'not_before_at', 'dispatch_by_at'];
+  if unknown <> '{}' then
+    return format('unknown field %s: this is version 1 of the request',
+      left((select string_agg(key, ', ' order by key) from jsonb_object_keys(unknown) as key), 200));
   end if;
   if request -> 'v' is distinct from '1'::jsonb then
     return 'v must be the number 1';
@@ -84,7 +89,7 @@ begin
   end if;
   if coalesce(jsonb_typeof(request -> 'estimate'), 'null') <> 'null' and not (
     jsonb_typeof(request -> 'estimate') in ('number', 'string')
-    and request ->> 'estimate' ~ '^\d{1,18}(\.\d{1,12})?$') then
+    and request ->> 'estimate' ~ '^[0-9]{1,18}(\.[0-9]{1,12})?$') then
     return 'estimate must be a decimal amount from 0 to below 10^18 with at most 12 decimals';
   end if;
   if coalesce(jsonb_typeof(request -> 'unit'), 'null') <> 'null' and not (
@@ -92,7 +97,7 @@ begin
     return 'unit must be a string of 1 to 32 bytes';
   end if;
   if coalesce(jsonb_typeof(request -> 'priority'), 'null') <> 'null' and not (
-    jsonb_typeof(request -> 'priority') = 'number' and request ->> 'priority' ~ '^-?\d{1,4}$') then
+    jsonb_typeof(request -> 'priority') = 'number' and request ->> 'priority' ~ '^-?[0-9]{1,4}$') then
     return 'priority must be a whole number from -9999 to 9999';
   end if;
   if coalesce(jsonb_typeof(request -> 'not_before_at'), 'null') <> 'null' and not (
@@ -114,6 +119,11 @@ create function coatcheck.enqueue_v1(request jsonb) returns jsonb
   as $$
 declare
   refusal text := enqueue_refusal(request);
+  -- plain values: two expressions to look up by seem dearer than one, and the planner would walk all of a tenant's rows instead
+  tenant text := request ->> 'tenant_id';
+  key text := request ->> 'operation_key';
+  destination text := request ->> 'provider';
+  specification text := request ->> 'specification_text';
   hash bytea;
   new_operation_id uuid;
   created boolean;
@@ -124,26 +134,26 @@ begin
   if refusal is not null then
     return jsonb_build_object('result', 'refused', 'reason', refusal);
   end if;
-  hash := sha256(convert_to(request ->> 'specification_text', 'UTF8'));
+  hash := sha256(convert_to(specification, 'UTF8'));
   new_operation_id := new_id();
   at := lease_now();
   due := greatest(at, (request ->> 'not_before_at')::timestamptz);
   insert into operations (operation_id, tenant_id, operation_key, provider, specification_hash, authorised_by, estimate, unit,
       priority, not_before_at, dispatch_by_at, created_at, updated_at)
-    select new_operation_id, request ->> 'tenant_id', request ->> 'operation_key', request ->> 'provider', hash, session_user,
+    select new_operation_id, tenant, key, destination, hash, session_user,
       coalesce((request ->> 'estimate')::numeric, configured.default_estimate),
       coalesce(request ->> 'unit', configured.unit, 'credits'), coalesce((request ->> 'priority')::smallint, 0),
       (request ->> 'not_before_at')::timestamptz, (request ->> 'dispatch_by_at')::timestamptz, at, at
-    from (select) as one_row left join providers as configured on configured.name = request ->> 'provider'
+    from (select) as one_row left join providers as configured on configured.name = destination
     on conflict (tenant_id, operation_key) do nothing;
   get diagnostics created = row_count;
   if created then
     insert into specifications (operation_id, specification_text)
-      values (new_operation_id, request ->> 'specification_text');
+      values (new_operation_id, specification);
     insert into history (operation_id, revision, event, actor, at, to_phase, to_render_state, to_delivery_state)
       values (new_operation_id, 0, 'generation_requested', session_user, at, 'prepared', 'none', 'not_started');
     insert into outbox (operation_id, lane, action, provider, expected_revision, visible_at)
-      values (new_operation_id, 0, 'dispatch', request ->> 'provider', 0, due);
+      values (new_operation_id, 0, 'dispatch', destination, 0, due);
     if exists (select from wake_ups where sleeping_until > due_now()) then
       perform pg_notify('coatcheck', '');
     end if;
@@ -151,11 +161,11 @@ begin
   -- a second statement: within the inserting one, a row committed by the winner of a race is not visible
   select operations.operation_id, provider, specification_hash, revision, phase into strict stored
     from operations
-    where tenant_id = request ->> 'tenant_id' and operation_key = request ->> 'operation_key';
+    where tenant_id = tenant and operation_key = key;
   return jsonb_build_object(
     'result', case
       when created then 'created'
-      when stored.specification_hash = hash and stored.provider = request ->> 'provider' then 'existing'
+      when stored.specification_hash = hash and stored.provider = destination then 'existing'
       else 'key_reused' end,
     'operation_id', operation_text(stored.operation_id),
     'revision', stored.revision,
