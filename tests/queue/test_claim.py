@@ -117,7 +117,7 @@ def test_a_claim_takes_only_what_is_due_and_nobody_else_has(database: postgres.D
     due, later, parked = ground.enqueue_many(3)
     ground.sql("update coatcheck.outbox set visible_at = now() + interval '1 h' where operation_id = %s", later)
     ground.sql(
-        "update coatcheck.outbox set parked_at = now(), park_reason = 'unforeseen' where operation_id = %s", parked
+        "update coatcheck.outbox set parked_at = now(), park_reason = 'lease_count' where operation_id = %s", parked
     )
     (message,) = ground.claim(Action.DISPATCH, lease_s=60)
     assert (message.operation_id, message.lane, message.lease_count, message.lease_s) == (due, 0, 1, 60)

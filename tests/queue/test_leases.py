@@ -104,8 +104,19 @@ def test_a_run_of_one_reason_counts_up_and_keeps_its_beginning(ground: Ground) -
     assert len({row["wait_since_at"] for row in rows}) == 1
     other = released(ground, WaitReason.NOT_FOUND)
     assert (other["wait_count"], other["wait_since_at"] > rows[0]["wait_since_at"]) == (1, True)
-    none = released(ground, None)
-    assert (none["wait_reason"], none["wait_since_at"], none["wait_count"]) == (None, None, 0)
+
+
+def test_what_is_given_back_without_a_reason_goes_on_waiting_for_what_it_waited_for(ground: Ground) -> None:
+    """A drained worker or a stale save must not lose that a look is owed, nor how long something has lasted."""
+    ground.enqueue("k")
+    fresh = released(ground, None)
+    assert (fresh["wait_reason"], fresh["wait_since_at"], fresh["wait_count"]) == (None, None, 0)
+    waiting = released(ground, WaitReason.ACCOUNTING)
+    for forgives in (True, False):
+        back = released(ground, None, forgives=forgives)
+        assert [back[name] for name in ("wait_reason", "wait_since_at", "wait_count")] == [
+            waiting[name] for name in ("wait_reason", "wait_since_at", "wait_count")
+        ]
 
 
 def test_only_bad_ends_of_leases_are_counted(ground: Ground) -> None:
@@ -162,7 +173,7 @@ def test_what_is_left_tells_work_from_what_waits_for_a_person_or_a_day(ground: G
     assert left(ground) == {"left_count": 0, "waiting_count": 0, "next_s": None}
     due, parked, waiting, accounting, foreign = ground.enqueue_many(5)
     ground.sql(
-        "update coatcheck.outbox set parked_at = now(), park_reason = 'unforeseen' where operation_id = %s", parked
+        "update coatcheck.outbox set parked_at = now(), park_reason = 'lease_count' where operation_id = %s", parked
     )
     ground.sql("update coatcheck.outbox set wait_reason = 'pause' where operation_id = %s", waiting)
     ground.sql(

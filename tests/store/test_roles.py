@@ -43,7 +43,7 @@ def test_a_worker_needs_no_more_than_its_role_for_a_whole_life(worker: Ground) -
     worker.run(worker.leases.acknowledge([Acknowledge(message=course)]))
     worker.run(
         worker.leases.park(
-            [SetAside(message=each, reason=ParkReason.UNFORESEEN) for each in worker.claim(Action.DELIVER)]
+            [SetAside(message=each, reason=ParkReason.LEASE_COUNT) for each in worker.claim(Action.DELIVER)]
         )
     )
     worker.happen(operation_id, stored(0))
