@@ -268,6 +268,22 @@ def test_nothing_a_service_says_replaces_a_final_state(final: RenderState, said:
     assert isinstance(answer, Refusal) or (isinstance(answer, SnapshotStep) and answer.render_state is final)
 
 
+def test_only_the_word_that_brought_no_output_may_go_on_standing_beside_a_failure() -> None:
+    """A success word beside a render that the service itself called failed is a contradiction: not its word, not its money."""
+    settled = ev.Credits(charged=Decimal(5), refunded=Decimal(0))
+    waited = ev.Waited(reason=WaitReason.ACCOUNTING, since_at=NOW, count=1)
+    look = replace(snapshot(RenderState.SUCCEEDED, credits=settled), waited=waited)
+    theirs = operation_in(Phase.ACCEPTED, render_state=RenderState.FAILED, remote_status="failed", final_at=NOW)
+    ours = replace(theirs, remote_status=look.remote_status)
+
+    contradiction = advance(theirs, look, NOW)
+    assert isinstance(contradiction, Refusal)
+    assert contradiction.code is Refused.REGRESSED
+    accounting = advance(ours, look, NOW)
+    assert isinstance(accounting, SnapshotStep)
+    assert (accounting.render_state, accounting.credits) == (RenderState.FAILED, settled)
+
+
 def test_a_final_operation_takes_fresh_sources_for_what_is_not_delivered() -> None:
     fresh = replace(OUTPUT, url="https://service.example/out/0?signature=new")
     look = snapshot(RenderState.SUCCEEDED, outputs=(fresh,), stored_urls=((0, OUTPUT.url),))

@@ -46,7 +46,8 @@ def final(operation: Operation, _event: Any, _now: datetime) -> bool:
 
 def contradicts(operation: Operation, event: ev.Snapshot, _now: datetime) -> bool:
     """The render is final already and the service now says something else."""
-    failed_for_us = operation.render_state is RenderState.FAILED and event.render_state is RenderState.SUCCEEDED
+    # a success word that never got an output failed for us; as long as the service says that same word, it contradicts nothing
+    failed_for_us = operation.render_state is RenderState.FAILED and event.remote_status == operation.remote_status
     return operation.is_final and event.render_state is not operation.render_state and not failed_for_us
 
 
