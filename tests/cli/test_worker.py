@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import postgres
+from cli.conftest import API_KEY
 from cli.terminal import Terminal
 from coatcheck.sim import ThreadedService
 from waiting import until
@@ -22,6 +23,24 @@ def test_until_idle_does_everything_and_ends_with_0(provided: Terminal, service:
     assert [each["delivery_state"] for each in listed] == ["delivered"] * 3
     assert all(Path(each["outputs"][0]["uri"].removeprefix("file://")).is_file() for each in listed)
     assert len(service.posts) == 3
+
+
+def test_providers_take_turns_where_there_are_fewer_places_than_providers(
+    provided: Terminal, service: ThreadedService
+) -> None:
+    """One place for each role and three accounts: none of them waits for another's end."""
+    own = {"COATCHECK_CONCURRENCY__DISPATCH": "1", "COATCHECK_CONCURRENCY__OBSERVE": "1"}
+    for name in ("AMBER", "RUBY"):
+        own[f"COATCHECK_PROVIDERS__{name}__BASE_URL"] = service.base_url
+        own[f"COATCHECK_PROVIDERS__{name}__API_KEY"] = API_KEY
+        own[f"COATCHECK_PROVIDERS__{name}__LOOK_MIN_S"] = "0.05"
+    for number, name in enumerate(["amber", "ruby", "genace"] * 2):
+        provided.enqueue(f"k{number}", "--provider", name)
+    narrow = Terminal(folder=provided.folder, environ={**provided.environ, **own})
+    assert narrow.run("worker", "--until-idle").code == 0
+    listed = provided.run("operations", "list", "--json").objects
+    assert [each["delivery_state"] for each in listed] == ["delivered"] * 6
+    assert len(service.posts) == 6
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -7,7 +7,7 @@ claim for every place that falls free. After a lone message it does not rest.
 
 import asyncio
 import heapq
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -55,6 +55,8 @@ class Lessor:
         self._crowded: set[Action] = set(capacities)
         self._freed = asyncio.Event()
         self._rested_at = 0.0
+        self._turns = {action: deque(capacity.accounts.items()) for action, capacity in capacities.items()}
+        self._asked: Counter[Action] = Counter()
         self.in_hand: Counter[Action] = Counter()
 
     def wake(self, delay_s: float = 0.0) -> None:
@@ -133,20 +135,29 @@ class Lessor:
         taken = Counter((message.action, message.provider) for message in messages)
         filled = {want.action for want in wanted if taken[want.action, want.provider] >= want.room}
         full = {action for action, each in self._capacities.items() if self.in_hand[action] >= each.places}
-        if filled - full:
+        if (filled | self._passed_over(wanted)) - full:
             self.wake()
         return filled | full
 
+    def _passed_over(self, wanted: Sequence[Wanted]) -> set[Action]:
+        """Actions of which not every provider had its turn yet, there being fewer free places than providers."""
+        self._asked.update(want.action for want in wanted)
+        for action, turns in self._turns.items():
+            if self._asked[action] >= len(turns):
+                self._asked[action] = 0
+        return {action for action, count in self._asked.items() if count}
+
     def _wanted(self) -> list[Wanted]:
+        """An equal share for each provider; where there are not places enough they take turns, so that none waits for another's backlog."""
         wanted = []
         for action, capacity in self._capacities.items():
+            turns = self._turns[action]
             free = capacity.places - self.in_hand[action]
-            share = max(1, free // len(capacity.accounts)) if capacity.accounts else 0
-            for provider, account in capacity.accounts.items():
-                room = min(share, free)
-                free -= room
-                if room > 0:
-                    wanted.append(
-                        Wanted(action=action, provider=provider, account=account, room=room, lease_s=capacity.lease_s)
-                    )
+            share = max(1, free // len(turns)) if turns else 0
+            for _ in range(min(len(turns), free)):
+                provider, account = turns[0]
+                turns.rotate(-1)
+                wanted.append(
+                    Wanted(action=action, provider=provider, account=account, room=share, lease_s=capacity.lease_s)
+                )
         return wanted
