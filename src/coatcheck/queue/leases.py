@@ -53,7 +53,10 @@ class Message:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Release:
-    """Give a message back, visible again after `delay_s`. `forgives`: an orderly end, so the count of bad leases starts anew."""
+    """Give a message back, visible again after `delay_s`. `forgives`: an orderly end, so the count of bad leases starts anew.
+
+    Without a `reason` it goes back with what it was waiting for: a look that is owed (accounting, a fresh source) stays owed.
+    """
 
     message: Message
     delay_s: float

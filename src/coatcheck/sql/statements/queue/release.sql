@@ -1,4 +1,4 @@
--- purpose: give messages back, visible again later; the run of one wait reason is counted and keeps its beginning
+-- purpose: give messages back, visible again later; a run of one wait reason counts up from its beginning, without a reason it stays as it was
 -- guard: lease token and holder
 -- index: outbox_pkey
 with input as (
@@ -20,12 +20,14 @@ update coatcheck.outbox as held set
   lease_count = case when mine.forgives then 0 else held.lease_count end,
   leased_by = null,
   leased_at = null,
-  wait_reason = mine.reason,
+  wait_reason = coalesce(mine.reason, held.wait_reason),
   wait_since_at = case
-    when mine.reason is null then null
-    when held.wait_reason = mine.reason then held.wait_since_at
+    when mine.reason is null or held.wait_reason = mine.reason then held.wait_since_at
     else coatcheck.lease_now() end,
-  wait_count = case when mine.reason is null then 0 when held.wait_reason = mine.reason then held.wait_count + 1 else 1 end
+  wait_count = case
+    when mine.reason is null then held.wait_count
+    when held.wait_reason = mine.reason then held.wait_count + 1
+    else 1 end
 from mine
 where held.operation_id = mine.operation_id and held.lane = mine.lane
 returning held.operation_id, held.lane
