@@ -32,7 +32,7 @@ def test_defaults_are_those_of_the_contract(tmp_path: Path) -> None:
     assert found.home == Path("/people/ada/.local/share/coatcheck")
     assert found.sink == "file:///people/ada/.local/share/coatcheck/outputs"
     assert found.sink_path == Path("/people/ada/.local/share/coatcheck/outputs")
-    assert (found.wake, found.deliver_tries, found.output_max_bytes) == (Wake.NOTIFY, 12, 2 * 1024**3)
+    assert (found.wake, found.deliver_tries, found.output_max_bytes) == (Wake.NOTIFY, 8, 2 * 1024**3)
     assert (found.lease.dispatch_s, found.lease.observe_s, found.lease.deliver_s) == (None, None, None)
     assert (found.concurrency.dispatch, found.concurrency.observe, found.concurrency.deliver) == (32, 1000, 32)
     genace = found.providers["genace"]

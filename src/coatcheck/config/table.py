@@ -44,7 +44,8 @@ def _seconds(
         read=values.seconds(at_least=at_least, at_most=days * 86_400.0),
         expected=f"seconds, a number {'from 0' if at_least == 0 else low} to {days * 86_400}",
         meaning=meaning,
-        default=default,
+        # a driver refuses an array in which a default of 2 stands beside a configured 0.5
+        default=None if default is None else float(default),
         otherwise=otherwise,
     )
 
@@ -89,7 +90,7 @@ TOP: Sequence[Setting] = (
         meaning="How idle workers learn of new messages; `poll` where a transaction pooler stands in between.",
         default=Wake.NOTIFY.value,
     ),
-    _count("deliver_tries", "After so many failed tries a delivery is parked as failed.", 12, at_most=1000),
+    _count("deliver_tries", "After so many failed tries a delivery is parked as failed.", 8, at_most=1000),
     _count("output_max_bytes", "A larger output is not stored.", 2 * 1024**3, at_most=2**50),
     Setting(
         name="output_hosts",

@@ -161,20 +161,21 @@ def await_output(at: Setting, event: ev.Snapshot) -> SnapshotStep:
 def fail_without_output(at: Setting, event: ev.Snapshot) -> SnapshotStep:
     """The success word never got an output: a failure of the render, and an incident of theirs."""
     incident = Incident(kind="no_output", boundary=Boundary.THEIRS, detail=event.remote_status)
-    return _look(at, event, RenderState.FAILED, _accounting(event), error_code="no_output", incident=incident)
+    return _look(at, event, RenderState.FAILED, _accounting(at, event), error_code="no_output", incident=incident)
 
 
 def finish(at: Setting, event: ev.Snapshot) -> SnapshotStep:
     """A final state: deliver what succeeded, keep looking for the accounting of what did not."""
     state = event.render_state or RenderState.FAILED
     if state is not RenderState.SUCCEEDED:
-        return _look(at, event, state, _accounting(event))
+        return _look(at, event, state, _accounting(at, event))
     deliver = tuple(Aim(lane=delivery_lane(output.index), action=Action.DELIVER) for output in event.outputs)
     return _look(at, event, state, (Drop(lane=COURSE), *deliver), outputs=event.outputs)
 
 
-def _accounting(event: ev.Snapshot) -> tuple[LaneChange, ...]:
-    if event.credits is not None:
+def _accounting(at: Setting, event: ev.Snapshot) -> tuple[LaneChange, ...]:
+    """Nothing more is owed once the service's own figure is here, in the unit that is held."""
+    if event.credits is not None and event.credits.unit in (None, at.operation.unit):
         return (Drop(lane=COURSE),)
     return (Aim(lane=COURSE, action=Action.OBSERVE, delay_s=event.delay_s, wait_reason=WaitReason.ACCOUNTING),)
 
@@ -188,7 +189,7 @@ def refresh(at: Setting, event: ev.Snapshot) -> SnapshotStep:
         Aim(lane=delivery_lane(output.index), action=Action.DELIVER, wait_reason=WaitReason.DELIVERY_FAILED)
         for output in fresh
     )
-    owed = () if at.operation.render_state is RenderState.SUCCEEDED else _accounting(event)
+    owed = () if at.operation.render_state is RenderState.SUCCEEDED else _accounting(at, event)
     return _look(at, event, at.operation.render_state, (*(owed or (Drop(lane=COURSE),)), *deliver), outputs=fresh)
 
 

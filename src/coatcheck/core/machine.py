@@ -55,7 +55,8 @@ def freshens(operation: Operation, event: ev.Snapshot, _now: datetime) -> bool:
     """A final operation, and new sources for undelivered outputs or the money that was missing."""
     known = dict(event.stored_urls)
     fresh = any(known.get(output.index, output.url) != output.url for output in event.outputs)
-    owes_accounting = event.waited.reason == WaitReason.ACCOUNTING and event.credits is not None
+    figure = event.credits is not None and event.credits.unit in (None, operation.unit)
+    owes_accounting = event.waited.reason == WaitReason.ACCOUNTING and figure
     return operation.is_final and (fresh or owes_accounting)
 
 

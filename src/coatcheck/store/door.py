@@ -254,7 +254,7 @@ def _lanes(batch: Sequence[ConcludeSave | SnapshotSave | DeliverSave | DecideSav
 def _lane(change: LaneChange) -> tuple[int | None, str, str | None, float | None, str | None]:
     match change:
         case Aim():
-            return change.lane, "aim", change.action, change.delay_s, change.wait_reason
+            return change.lane, "aim", change.action, float(change.delay_s), change.wait_reason
         case Park():
             return change.lane, "park", change.action, None, change.reason
         case Drop():

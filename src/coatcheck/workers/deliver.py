@@ -18,6 +18,11 @@ from coatcheck.store.operations import Delivery
 from coatcheck.workers.desk import Desk, Work
 
 
+_WRONG_BYTES = frozenset({Reason.UNEXPECTED_TYPE, Reason.CHECKSUM_MISMATCH, Reason.LENGTH_MISMATCH})
+_WRONG_BYTES_TRIES = 4
+"""The service is there and serves the wrong thing: asking often does not make it right."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivering:
     """What delivering outputs of one configured provider takes. `tries` bounds the failures in a row before a person is asked."""
@@ -74,6 +79,7 @@ class DeliveryHandler:
         """Back off, ask for a fresh source, or set the delivery aside when its tries are spent."""
         count = work.message.waited.count if work.message.waited.reason == WaitReason.DELIVERY_FAILED else 0
         delay_s = max(backoff_s(count, self._desk.seams.jitter.between(0, 1)), result.retry_after_s or 0)
+        tries = min(tries, _WRONG_BYTES_TRIES) if result.reason in _WRONG_BYTES else tries
         if not result.retryable or count + 1 >= tries:
             await self._save(work, ev.OutputFailed(index=output.index, cause=result.reason))
         elif result.reason is Reason.EXPIRED:

@@ -12,7 +12,7 @@ from coatcheck.core import events as ev
 from coatcheck.core.actions import ParkReason, WaitReason
 from coatcheck.core.delays import backoff_s, look_delay_s
 from coatcheck.core.machine import advance
-from coatcheck.core.operation import Operation, Phase
+from coatcheck.core.operation import DeliveryState, Operation, Phase
 from coatcheck.core.steps import Boundary, DecideStep, Incident, Refusal, Refused, SnapshotStep
 from coatcheck.provider.port import Absent, Denied, Getter, Look, LookPort, Nonsense, Seen, StillWaiting, Transient
 from coatcheck.seams import Point
@@ -23,6 +23,8 @@ ACCOUNTING_FOR = timedelta(hours=24)
 """How long after a final state the service's accounting is waited for."""
 _ACCOUNTING_DELAY_S = 300.0
 _HELD_SHARE = 0.5
+_LEARNS_NOTHING = frozenset({WaitReason.TRANSIENT, WaitReason.DENIED, WaitReason.ACTIVE})
+"""A look that ends so says nothing about an output that is waited for: the minute goes on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +98,7 @@ class Observer:
         operation, reason = work.operation, work.message.waited.reason
         if reason == WaitReason.ACCOUNTING and operation.final_at is not None:
             return operation.read_at - operation.final_at < ACCOUNTING_FOR
-        return reason == WaitReason.SOURCE_EXPIRED
+        return reason == WaitReason.SOURCE_EXPIRED and operation.delivery_state is DeliveryState.PENDING
 
     async def _look(self, work: Work, watching: Watching) -> Look:
         """GET the remote job, holding the line for the wait window unless the render is final."""
@@ -111,9 +113,7 @@ class Observer:
 
     async def _decide(self, work: Work, watching: Watching, look: Look, held_s: float) -> None:
         """Say what the look means and save it, or release the message until the next one."""
-        settings, chance = watching.settings, self._desk.seams.jitter.between(0, 1)
-        count = work.message.waited.count
-        backed_off_s = max(settings.look_min_s, backoff_s(count, chance))
+        settings = watching.settings
         match look:
             case Seen():
                 await self._seen(work, watching, look, held_s)
@@ -121,22 +121,29 @@ class Observer:
                 await self._again(work, WaitReason.ACTIVE, max(settings.look_min_s, look.retry_after_s or 0))
             case Absent():
                 grace_s = settings.not_found_grace_s
-                event = ev.NotFound(grace_s=grace_s, waited=work.message.waited, delay_s=backed_off_s)
-                await self._save(
-                    work, event, WaitReason.NOT_FOUND, min(backed_off_s, max(settings.look_min_s, grace_s / 6))
+                delay_s = min(
+                    self._backed_off_s(work, WaitReason.NOT_FOUND, settings), max(settings.look_min_s, grace_s / 6)
                 )
+                event = ev.NotFound(grace_s=grace_s, waited=work.message.waited, delay_s=delay_s)
+                await self._save(work, event, WaitReason.NOT_FOUND, delay_s)
             case Transient():
-                await self._again(work, WaitReason.TRANSIENT, max(backed_off_s, look.retry_after_s or 0))
+                delay_s = self._backed_off_s(work, WaitReason.TRANSIENT, settings)
+                await self._again(work, WaitReason.TRANSIENT, max(delay_s, look.retry_after_s or 0))
             case Denied():
                 detail = f"a look was answered {look.status}: the credential may not read this job"
                 await self._desk.note(
                     work.operation.operation_id, Incident(kind="look_denied", boundary=Boundary.THEIRS, detail=detail)
                 )
-                await self._again(work, WaitReason.DENIED, backed_off_s)
+                await self._again(work, WaitReason.DENIED, self._backed_off_s(work, WaitReason.DENIED, settings))
             case Nonsense():
                 incident = Incident(kind=look.kind, boundary=Boundary.THEIRS, detail=look.detail)
                 await self._desk.note(work.operation.operation_id, incident)
-                await self._again(work, WaitReason.NONSENSE, backed_off_s)
+                await self._again(work, WaitReason.NONSENSE, self._backed_off_s(work, WaitReason.NONSENSE, settings))
+
+    def _backed_off_s(self, work: Work, reason: WaitReason, settings: ProviderSettings) -> float:
+        """Longer with each look in a row that ended for the same reason; never below the service's floor."""
+        count = work.message.waited.count if work.message.waited.reason == reason else 0
+        return max(settings.look_min_s, backoff_s(count, self._desk.seams.jitter.between(0, 1)))
 
     async def _seen(self, work: Work, watching: Watching, look: Seen, held_s: float) -> None:
         operation, settings, chance = work.operation, watching.settings, self._desk.seams.jitter.between(0, 1)
@@ -165,7 +172,8 @@ class Observer:
         if not operation.is_final or operation.output_count == 0:
             return ()
         outputs = await self._desk.deliveries(operation.operation_id)
-        return tuple((output.index, output.source) for output in outputs if output.state != "delivered")
+        # a failed output waits for a person: fresh sources start only what is still being tried
+        return tuple((output.index, output.source) for output in outputs if output.state == "pending")
 
     async def _save(self, work: Work, event: ev.Snapshot | ev.NotFound, waits: WaitReason, delay_s: float) -> None:
         """Advance the operation; what changes nothing releases the message."""
@@ -205,6 +213,8 @@ class Observer:
             delay_s = max(delay_s, _ACCOUNTING_DELAY_S) if owed is WaitReason.ACCOUNTING else delay_s
             await self._desk.release(work.message, delay_s, owed)
             return
+        if work.message.waited.reason == WaitReason.NO_OUTPUT and reason in _LEARNS_NOTHING:
+            reason = WaitReason.NO_OUTPUT
         await self._desk.release(work.message, delay_s, reason)
 
 
