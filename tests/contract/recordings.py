@@ -23,6 +23,7 @@ def recorded(name: str) -> tuple[Exchange, RemoteJobId]:
         headers=tuple((header, value) for header, value in found["headers"]),
         body=body,
         complete=found["complete"],
+        framed=any(header.lower() in {"content-length", "transfer-encoding"} for header, _ in found["headers"]),
         failure=found["failure"],
     )
     return exchange, RemoteJobId(found["remote_job_id"])

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from coatcheck.core.classify import STATUS_LIST, Rules, Verdict, classify
 from coatcheck.core.events import Accepted, Doubted, FailedWithId, NotSent, Rejected, Reply, Throttled
 from coatcheck.core.evidence import Exchange, Stage
+from coatcheck.core.foreign import Unreadable, read_json
 from coatcheck.core.operation import DispatchId, RemoteJobId
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
@@ -31,6 +32,7 @@ def whole(status: int, body: bytes = b"{}", **headers: str) -> Exchange:
         headers=tuple((name.replace("_", "-"), value) for name, value in headers.items()),
         body=body,
         complete=True,
+        framed=True,
     )
 
 
@@ -114,6 +116,26 @@ def test_a_reply_that_did_not_arrive_whole_is_doubt_whatever_its_status_says(sta
     assert verdict(cut) == doubt("closed")
 
 
+@pytest.mark.parametrize("status", sorted(REJECTED | THROTTLED))
+@pytest.mark.parametrize(
+    "body", [b'{"error":{"job_id":"job-', b'{"error":{"job_id":"job-1"}', b"<html>", b"refused", b" "]
+)
+def test_a_refusal_that_only_the_end_of_the_connection_delimits_must_be_readable(status: int, body: bytes) -> None:
+    assert verdict(replace(whole(status, body), framed=False)) == doubt("unframed")
+
+
+@pytest.mark.parametrize("status", sorted(REJECTED | THROTTLED))
+@pytest.mark.parametrize("body", [b"", b"{}", b'{"error":{"code":"bad_size"}}'])
+def test_an_empty_or_readable_refusal_needs_no_framing(status: int, body: bytes) -> None:
+    assert verdict(replace(whole(status, body), framed=False)) == verdict(whole(status, body))
+
+
+def test_an_id_that_was_read_needs_no_framing() -> None:
+    accepted, failed = b'{"job_id":"job-1"}', b'{"error":{"job_id":"job-1"}}'
+    assert verdict(replace(whole(202, accepted), framed=False)) == Accepted(dispatch_id=DISPATCH, remote_job_id=ID)
+    assert verdict(replace(whole(422, failed), framed=False)) == FailedWithId(dispatch_id=DISPATCH, remote_job_id=ID)
+
+
 @pytest.mark.parametrize("failure", ["refused", "name_unknown", "tls_failed", "send_window_passed", None])
 def test_no_byte_sent_is_proof(failure: str | None) -> None:
     exchange = Exchange(stage=Stage.CONNECTING, failure=failure)
@@ -172,6 +194,7 @@ anything = st.builds(
     headers=st.lists(st.tuples(st.sampled_from(["Retry-After", "X"]), st.text())).map(tuple),
     body=st.binary() | st.sampled_from([b'{"job_id":"a"}', b'{"error":{"job_id":"a"}}', b'{"error":{"job_id":']),
     complete=st.booleans(),
+    framed=st.booleans(),
     failure=st.none() | st.just("reset"),
 )
 
@@ -188,3 +211,5 @@ def test_any_exchange_ends_in_exactly_one_event(exchange: Exchange, switch: bool
         assert exchange.complete
     if isinstance(reply, Rejected):
         assert exchange.status in REJECTED
+    if isinstance(reply, Rejected | Throttled) and not exchange.framed:
+        assert not exchange.body or not isinstance(read_json(exchange.body), Unreadable)

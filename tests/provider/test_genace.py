@@ -40,6 +40,7 @@ def came(status: int, body: object = b"", **headers: str) -> Exchange:
         headers=named,
         body=data,
         complete=True,
+        framed=True,
     )
 
 

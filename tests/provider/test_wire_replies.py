@@ -197,6 +197,54 @@ def test_a_body_that_the_end_delimits_is_whole_only_by_an_orderly_end(ending: st
     assert posted(play).reply == (expected if ending == "fin" else doubt)
 
 
+UNFRAMED = b"HTTP/1.1 422 Unprocessable Content\r\nConnection: close\r\n\r\n"
+FAILED = b'{"error":{"job_id":"job-1","code":"bad_size"}}'
+
+
+def test_a_refusal_without_a_length_is_doubt_wherever_an_orderly_end_cuts_it() -> None:
+    async def run() -> list[Posted]:
+        cuts = iter(range(1, len(FAILED)))
+
+        async def play(peer: Peer) -> None:
+            await peer.request()
+            await peer.send(UNFRAMED + FAILED[: next(cuts)])
+
+        async with RawServer(play) as server:
+            return [await send(request_to(server.url)) for _ in FAILED[1:]]
+
+    for result in asyncio.run(run()):
+        assert result.exchange.complete
+        assert not result.exchange.framed
+        assert result.reply == Doubted(dispatch_id=DISPATCH, cause="unframed")
+
+
+@pytest.mark.parametrize("body", [b"", b'{"error":{"code":"bad_size"}}'])
+def test_a_refusal_without_a_length_is_read_by_its_status_when_it_is_empty_or_whole_json(body: bytes) -> None:
+    result = posted(answering(UNFRAMED + body))
+    assert result.reply == Rejected(dispatch_id=DISPATCH, status=422)
+    assert not result.exchange.framed
+
+
+def test_a_refusal_without_a_length_that_names_its_job_is_kept() -> None:
+    assert posted(answering(UNFRAMED + FAILED)).reply == FailedWithId(dispatch_id=DISPATCH, remote_job_id=ID)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        b"HTTP/1.1 422 No\r\nContent-Length: 6\r\n\r\n<html>",
+        b"HTTP/1.0 422 No\r\nContent-Length: 6\r\n\r\n<html>",
+        b"HTTP/1.1 422 No\r\nTransfer-Encoding: chunked\r\n\r\n6\r\n<html>\r\n0\r\n\r\n",
+        b"HTTP/1.1 422 No\r\nContent-Length: 0\r\n\r\n",
+    ],
+    ids=["length", "old", "chunks", "empty"],
+)
+def test_a_refusal_whose_length_or_chunks_tell_its_end_needs_no_json(reply: bytes) -> None:
+    result = posted(answering(reply))
+    assert result.exchange.framed
+    assert result.reply == Rejected(dispatch_id=DISPATCH, status=422)
+
+
 @pytest.mark.parametrize("coding", ["gzip", "x-gzip", "GZIP"])
 def test_a_compressed_reply_that_nobody_asked_for_still_names_its_job(coding: str) -> None:
     packed = gzip.compress(b'{"job_id":"job-1"}')

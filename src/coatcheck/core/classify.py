@@ -95,9 +95,13 @@ def _success(exchange: Exchange, *, dispatch_id: DispatchId, rules: Rules) -> Re
 
 
 def _refusal(exchange: Exchange, status: int, *, dispatch_id: DispatchId, rules: Rules, now: datetime) -> Reply:
-    remote_job_id = usable_id(at(read_json(exchange.body), rules.failure_id_path))
+    body = read_json(exchange.body)
+    remote_job_id = usable_id(at(body, rules.failure_id_path))
     if remote_job_id is not None:
         return FailedWithId(dispatch_id=dispatch_id, remote_job_id=remote_job_id)
+    if exchange.body and not exchange.framed and isinstance(body, Unreadable):
+        # Nothing but the end of the connection says that this is all, and the part that is missing may name a job.
+        return Doubted(dispatch_id=dispatch_id, cause="unframed")
     match STATUS_LIST.get(status):
         case Verdict.REJECTED:
             return Rejected(dispatch_id=dispatch_id, status=status)

@@ -42,7 +42,8 @@ class Exchange:
     """What came of one request: the evidence, whether or not a reply arrived.
 
     `bytes_sent` counts bytes handed to the kernel; zero is the only proof that the service got nothing.
-    `complete` says that the reply's body arrived whole by its own framing. `failure` is a short word of ours, never a driver's text.
+    `complete` says that the reply's body arrived whole, `framed` that a length or chunks said so: else only the end of the connection did,
+    and a process that dies ends its connections like one that has finished. `failure` is a short word of ours, never a driver's text.
     `marks_ms` tells when each stage was reached, in milliseconds since the exchange began.
     """
 
@@ -53,6 +54,7 @@ class Exchange:
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     body: bytes = field(default=b"", repr=False)
     complete: bool = False
+    framed: bool = False
     failure: str | None = None
     marks_ms: tuple[tuple[Stage, int], ...] = ()
 

@@ -85,7 +85,8 @@ class Gets:
         if body is None:
             progress.failed("undecodable")
         else:
-            progress.finished(body)
+            framed = not {"Content-Length", "Transfer-Encoding"}.isdisjoint(reply.headers)
+            progress.finished(body, framed=framed)
 
     def _trace(self) -> aiohttp.TraceConfig:
         trace = aiohttp.TraceConfig()

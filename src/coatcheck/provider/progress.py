@@ -25,6 +25,7 @@ class Progress:
         self.bytes_sent = 0
         self.bytes_received = 0
         self.complete = False
+        self._framed = False
         self.failure: str | None = None
 
     def reached(self, stage: Stage) -> None:
@@ -52,11 +53,10 @@ class Progress:
         """The next part of the reply's body."""
         self._body += part
 
-    def finished(self, body: bytes | None = None) -> None:
-        """The reply's body is whole by its own framing; `body` is what it decodes to, where it was encoded."""
-        if body is not None:
-            self._body[:] = body
-        self.complete = True
+    def finished(self, body: bytes, *, framed: bool) -> None:
+        """The reply's body is whole and decodes to `body`; `framed` when a length or chunks said where it ends."""
+        self._body[:] = body
+        self.complete, self._framed = True, framed
         self.reached(Stage.BODY_RECEIVED)
 
     def failed(self, cause: str) -> None:
@@ -93,6 +93,7 @@ class Progress:
             headers=self._headers,
             body=bytes(self._body),
             complete=self.complete,
+            framed=self._framed,
             failure=self.failure,
             marks_ms=tuple(self._marks.items()),
         )

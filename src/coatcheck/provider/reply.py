@@ -1,6 +1,7 @@
 """Reading the reply to the one POST with h11: bounded, strict, and one reply only. Interim replies (1xx) are not the reply.
 
-The body is whole when its own framing says so. A body that only the end of the connection delimits is whole when that end was orderly.
+The body is whole when its own framing says so. A body that only the end of the connection delimits is whole when that end was orderly, and
+the evidence says that nothing better vouches for it.
 """
 
 from typing import Final
@@ -81,4 +82,5 @@ class ReplyReader:
         if body is None:
             self._progress.failed("undecodable")
         else:
-            self._progress.finished(body)
+            # Only a body that the end delimits waits for that end.
+            self._progress.finished(body, framed=self._end is None)
