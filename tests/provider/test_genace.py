@@ -320,6 +320,25 @@ def test_a_bad_output_leaves_the_others_in_their_places() -> None:
 
 
 @pytest.mark.parametrize(
+    ("outputs", "count"),
+    [
+        ([], 0),
+        ([URL, {"url": URL}], 0),
+        ([URL, None, {"url": "ftp://host/1"}, URL, {"href": URL}], 3),
+        ([7], 1),
+        (None, 0),
+        ("soon", 0),
+    ],
+)
+def test_outputs_that_are_listed_and_unusable_are_counted(outputs: object, count: int) -> None:
+    assert snapshot(outputs=outputs).unusable_count == count
+
+
+def test_a_reply_with_an_unusable_output_is_left_to_the_first_look_which_notes_it() -> None:
+    assert reply_snapshot(status="succeeded", outputs=[URL, "nonsense"]) is None
+
+
+@pytest.mark.parametrize(
     ("account", "expected"),
     [
         ({"charged": 5}, Credits(charged=Decimal(5))),

@@ -161,6 +161,8 @@ class Snapshot:
     remote_status: str
     render_state: RenderState | None
     outputs: tuple[Output, ...] = ()
+    unusable_count: int = 0
+    """Outputs that the service listed and that nothing could be fetched from."""
     error_code: str | None = None
     credits: Credits | None = None
     waited: Waited = field(default_factory=Waited)

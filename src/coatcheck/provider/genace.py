@@ -142,7 +142,8 @@ class Genace:
         if not isinstance(body, dict) or at(body, ("id",)) not in (None, remote_job_id):
             return None
         found = read_snapshot({**body, "id": remote_job_id}, remote_job_id=remote_job_id, words=self.status_words)
-        if isinstance(found, Nonsense) or found.render_state not in FINAL_RENDER_STATES:
+        # The first look is what notes an output that is unusable.
+        if isinstance(found, Nonsense) or found.render_state not in FINAL_RENDER_STATES or found.unusable_count:
             return None
         return found if found.outputs or found.render_state is not RenderState.SUCCEEDED else None
 

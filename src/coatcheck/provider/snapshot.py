@@ -1,7 +1,7 @@
 """A job as Genace describes it, read with distrust: what is kept is bounded, printable and checked; what is odd is left out.
 
 Only two things make a whole snapshot worthless: it is not about the job that was asked for, or it does not say how that job stands. An
-output that cannot be fetched is no output, but the others keep their places in the list.
+output that cannot be fetched is no output, but it is counted, and the others keep their places in the list.
 """
 
 import re
@@ -44,22 +44,24 @@ def read_snapshot(body: object, *, remote_job_id: RemoteJobId, words: Mapping[st
     if status is None:
         return Nonsense(kind="malformed", detail="status")
     outputs = at(body, ("outputs",))
-    if isinstance(outputs, list) and len(outputs) > OUTPUT_LIMIT:
+    listed = outputs if isinstance(outputs, list) else []
+    if len(listed) > OUTPUT_LIMIT:
         # Taking the first hundred would lose paid outputs without a trace; an incident is seen.
         return Nonsense(kind="malformed", detail="too_many_outputs")
+    usable = _outputs(listed)
     return Snapshot(
         remote_job_id=remote_job_id,
         remote_status=status,
         render_state=words.get(status.lower()),
-        outputs=_outputs(outputs),
+        outputs=usable,
+        unusable_count=len(listed) - len(usable),
         error_code=_error_code(at(body, ("error", "code"))),
         credits=_credits(at(body, ("credits",))),
     )
 
 
-def _outputs(value: object) -> tuple[Output, ...]:
-    items = value if isinstance(value, list) else []
-    found = (_output(index, item) for index, item in enumerate(items))
+def _outputs(listed: list[object]) -> tuple[Output, ...]:
+    found = (_output(index, item) for index, item in enumerate(listed))
     return tuple(output for output in found if output is not None)
 
 
