@@ -172,9 +172,10 @@ def test_without_json_an_error_is_told_in_words(terminal: Terminal) -> None:
     assert ended.err.startswith("coatcheck: expected the id of an operation")
 
 
-def test_a_reader_that_has_seen_enough_is_no_error(terminal: Terminal) -> None:
+@pytest.mark.parametrize("words", [["operations", "list", "--json"], ["operations", "list"], ["stats"]])
+def test_a_reader_that_has_seen_enough_is_no_error(terminal: Terminal, words: list[str]) -> None:
     terminal.enqueue("k1")
-    words = [*COATCHECK, "operations", "list", "--json"]
+    words = [*COATCHECK, *words]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=dict(terminal.environ)) as process:
         assert process.stdout is not None
         assert process.stderr is not None

@@ -13,10 +13,17 @@ from coatcheck.cli.visible import visible
 _WIDE = 2000
 
 
+class _Console(Console):
+    """A console that leaves a closed pipe to the command's end: of itself it would exit with 1, and having seen enough is no failure."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
 def console() -> Console:
     """A console on stdout that never reads markup in what it is given."""
-    found = Console(markup=False, highlight=False, emoji=False)
-    return found if found.is_terminal else Console(markup=False, highlight=False, emoji=False, width=_WIDE)
+    found = _Console(markup=False, highlight=False, emoji=False)
+    return found if found.is_terminal else _Console(markup=False, highlight=False, emoji=False, width=_WIDE)
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, title: str | None = None) -> Table:
