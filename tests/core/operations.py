@@ -103,6 +103,7 @@ EVENTS: dict[EventKind, ev.Event] = {
     EventKind.NOT_SENT: ev.NotSent(dispatch_id=DISPATCH, cause="refused"),
     EventKind.DOUBTED: ev.Doubted(dispatch_id=DISPATCH, cause="closed"),
     EventKind.LEASE_ENDED: ev.LeaseEnded(dispatch_id=DISPATCH),
+    EventKind.REPEATED: ev.Repeated(actor="worker-1"),
     EventKind.SNAPSHOT: snapshot(),
     EventKind.NOT_FOUND: ev.NotFound(grace_s=60),
     EventKind.STALLED: ev.Stalled(),

@@ -48,6 +48,7 @@ EXPECTED: dict[tuple[Phase, Kind], Phase | str | Refused] = {
         (phase, reply): "=" for phase in (*KNOWN, Phase.REJECTED, Phase.CANCELLED, Phase.ABANDONED) for reply in REPLIES
     },
     **{(phase, Kind.SNAPSHOT): "=" for phase in KNOWN},
+    **{(phase, Kind.REPEATED): "=" for phase in KNOWN},
     **{(phase, Kind.NOT_FOUND): "=" for phase in KNOWN},
     **{(phase, Kind.STALLED): "=" for phase in KNOWN},
     **{(phase, Kind.OUTPUT_STORED): Refused.NOT_IN_TABLE for phase in KNOWN},

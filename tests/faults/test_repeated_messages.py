@@ -27,7 +27,7 @@ def test_where_the_remote_job_is_known_it_becomes_a_look(stage: Stage) -> None:
     one = killed_at(stage, Point.D13_SAVED)
     stage.work()
     stage.check()
-    assert stage.events(one)[2:4] == ["generation_accepted", "reobserve_requested"]
+    assert stage.events(one)[2:4] == ["generation_accepted", "observed_instead"]
     assert stage.operation(one)["delivery_state"] == "delivered"
     assert stage.posts(one) == 1
 

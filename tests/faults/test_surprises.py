@@ -9,15 +9,15 @@ from faults.points import points
 from faults.stage import LEASES_OVER_S, Stage
 from faults.strike import Deed, Strike
 
-AFTER_THE_MARK = points("D")[4:10]
-"""Where the mark is committed and no reply has been read: doubt. Later the reply is known, and what it says is saved all the same."""
+AFTER_THE_MARK = points("D")[4:9]
+"""Where the mark is committed and no whole reply is here: doubt. From then on what the reply says is saved all the same."""
 STRUCK = [point for letter in "DOV" for point in points(letter) if point is not Point.V4_CONNECTED]
 """All but the one that lies inside aiohttp, which loses the connection when its observer raises."""
 
 
 def test_a_surprise_at_any_point_costs_doubt_after_the_mark_and_elsewhere_nothing(stage: Stage) -> None:
     assert AFTER_THE_MARK[0] is Point.D5_MARK_DURABLE
-    assert AFTER_THE_MARK[-1] is Point.D10_RESPONSE_COMPLETE
+    assert AFTER_THE_MARK[-1] is Point.D9_RESPONSE_BYTES
     operations = dict(zip(STRUCK, stage.enqueue(count=len(STRUCK)), strict=True))
     strikes = [
         Strike(point=point, deed=Deed.RAISE, operation=operation_text(OperationId(one)))

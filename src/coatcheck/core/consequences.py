@@ -277,6 +277,12 @@ def doubt(at: Setting, event: ev.LeaseEnded) -> DecideStep:
     return replace(_decide(at, at.operation.render_state, (park,)), reason=event.cause, outcome=Outcome.UNCERTAIN)
 
 
+def observe_instead(at: Setting, event: ev.Repeated) -> DecideStep:
+    """The message was about a POST that has its reply: aim it at observing, and send nothing."""
+    aim = Aim(lane=COURSE, action=Action.OBSERVE)
+    return replace(_decide(at, at.operation.render_state, (aim,)), actor=event.actor)
+
+
 def close_unsent(at: Setting, event: ev.Cancel | ev.DeadlinePassed) -> DecideStep:
     """Nothing was sent under this authorisation and nothing will be."""
     by = event if isinstance(event, ev.Cancel) else None

@@ -20,6 +20,7 @@ class EventKind(enum.StrEnum):
     NOT_SENT = "not_sent"
     DOUBTED = "doubted"
     LEASE_ENDED = "lease_ended"
+    REPEATED = "repeated"
     SNAPSHOT = "snapshot"
     NOT_FOUND = "not_found"
     STALLED = "stalled"
@@ -118,6 +119,14 @@ class LeaseEnded:
     kind: ClassVar[EventKind] = EventKind.LEASE_ENDED
     dispatch_id: DispatchId | None
     cause: str = "lease_ended"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repeated:
+    """A dispatch message came again though the remote job is known; `actor` is the worker that found it so."""
+
+    kind: ClassVar[EventKind] = EventKind.REPEATED
+    actor: str
 
 
 # -- looks -------------------------------------------------------------------------------------------------------------
@@ -300,6 +309,7 @@ Event = (
     Mark
     | Reply
     | LeaseEnded
+    | Repeated
     | Snapshot
     | NotFound
     | Stalled

@@ -156,6 +156,8 @@ def _known_job_rows(phase: Phase) -> tuple[Rule, ...]:
     """Accepted and submission_failed are observed and delivered alike."""
     return (
         *_evidence_rows(phase, *_REPLIES),
+        Rule(phase, Kind.REPEATED, None, "observed_instead", do.observe_instead, observable),
+        Rule(phase, Kind.REPEATED, None, "final_already", Refused.FINAL),
         Rule(phase, Kind.SNAPSHOT, None, "foreign_snapshot", Refused.WRONG_ID, foreign),
         Rule(phase, Kind.SNAPSHOT, None, "regressed", Refused.REGRESSED, contradicts),
         Rule(phase, Kind.SNAPSHOT, None, "refreshed", do.refresh, freshens),

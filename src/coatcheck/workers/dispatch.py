@@ -21,6 +21,7 @@ from coatcheck.provider.progress import Progress
 from coatcheck.provider.wire import SendWindow, post
 from coatcheck.seams import Point
 from coatcheck.store.door import MarkSave, Saved, Status
+from coatcheck.workers.accounts import Accounts
 from coatcheck.workers.conclusion import Ended, conclude
 from coatcheck.workers.desk import Desk, Work
 from coatcheck.workers.reconcile import conclude_doubt
@@ -55,6 +56,7 @@ class Dispatcher:
     def __init__(self, desk: Desk, providers: Mapping[str, Creating]) -> None:
         self._desk = desk
         self._providers = providers
+        self._accounts = Accounts()
         self._sending: dict[tuple[OperationId, int], _Sending] = {}
 
     async def handle(self, work: Work) -> None:
@@ -66,17 +68,18 @@ class Dispatcher:
         text = await self._specification(work)
         if text is None:
             return
-        if self._desk.draining:
-            await self._desk.release(work.message, 0.0)
-            return
         reached(Point.D3_CHECKED)
-        await self._dispatch(work, text, self._providers[work.message.provider])
+        creating = self._providers[work.message.provider]
+        async with self._accounts.turn(creating.settings.account):
+            if self._desk.draining:
+                await self._desk.release(work.message, 0.0)
+                return
+            await self._dispatch(work, text, creating)
 
     async def _dispatch(self, work: Work, text: bytes, creating: Creating) -> None:
         seams = self._desk.seams
-        began = (
-            seams.clock.boottime()
-        )  # before the mark is handed over: its commit's duration counts against the window
+        # before the mark is handed over: its commit's duration counts against the window
+        began = seams.clock.boottime()
         dispatch_id = DispatchId(seams.ids.uuid7())
         seams.faults.reached(Point.D4_MARK_COMMIT_SENT)
         saved = await self._mark(work.operation, dispatch_id, creating)
@@ -96,6 +99,7 @@ class Dispatcher:
         self._sending[work.message.slot] = replace(sending, reply=reply)
         seams.faults.reached(Point.D11_PARSED)
         await self._save(work, sending, reply, exchange)
+        self._accounts.answered(creating.settings.account, exchange.status)
         del self._sending[work.message.slot]
 
     async def surprised(self, work: Work) -> bool:
@@ -103,8 +107,11 @@ class Dispatcher:
         sending = self._sending.pop(work.message.slot, None)
         if sending is None or sending.marked.dispatch_id is None:
             return False
-        reply = sending.reply or ev.Doubted(dispatch_id=sending.marked.dispatch_id, cause="unforeseen")
-        await self._save(work, sending, reply, sending.progress.exchange())
+        exchange, dispatch_id = sending.progress.exchange(), sending.marked.dispatch_id
+        reply = sending.reply or ev.Doubted(dispatch_id=dispatch_id, cause="unforeseen")
+        if sending.reply is None and exchange.complete:
+            reply = sending.creating.port.reply(exchange, dispatch_id=dispatch_id, now=self._desk.seams.clock.now())
+        await self._save(work, sending, reply, exchange)
         return True
 
     async def _is_due(self, work: Work) -> bool:
@@ -122,9 +129,8 @@ class Dispatcher:
             case Phase.UNCERTAIN:
                 await desk.park(work.message, ParkReason.UNCERTAIN)
             case Phase.ACCEPTED | Phase.SUBMISSION_FAILED:
-                await desk.decide(
-                    advance(operation, ev.Reobserve(actor=desk.worker, reason="redelivered"), operation.read_at)
-                )
+                if await desk.decide(advance(operation, ev.Repeated(actor=desk.worker), operation.read_at)) is None:
+                    await desk.acknowledge(work.message)
             case Phase.REJECTED | Phase.CANCELLED | Phase.ABANDONED:
                 await desk.acknowledge(work.message)
         return False
