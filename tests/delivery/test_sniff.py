@@ -86,6 +86,21 @@ def test_a_drawing_that_was_declared_as_one_is_kept() -> None:
     assert refusal("image/svg+xml", sniff.sniff(BODIES["image/svg+xml"])) is None
 
 
+@pytest.mark.parametrize("declared", ["text/plain", "Text/Plain; charset=utf-8", "text/markdown", "text/vtt"])
+@pytest.mark.parametrize(
+    "words", [b"Let me count the ways.", b"Import duties rose.", b"// a note", b"Export\tquality", b"/* lyrics */ la la"]
+)
+def test_words_that_were_declared_as_words_may_begin_as_a_script_does(words: bytes, declared: str) -> None:
+    assert refusal(declared, sniff.sniff(words)) is None
+    assert refusal("image/png", sniff.sniff(words)) is not None
+    assert refusal(None, sniff.sniff(words)) is not None
+
+
+@pytest.mark.parametrize("name", ["page in UTF-16", "page that begins with a sentence", "drawing", "feed"])
+def test_markup_never_passes_as_words(name: str) -> None:
+    assert refusal("text/plain", sniff.sniff(AWAKE[name])) is not None
+
+
 @pytest.mark.parametrize("body", ["image/webp", "video/mp4", "application/octet-stream", "text/plain"])
 def test_a_wrong_label_is_no_reason_to_lose_what_was_paid_for(body: str) -> None:
     assert refusal("image/png", sniff.sniff(BODIES[body])) is None

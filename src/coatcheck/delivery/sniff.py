@@ -35,6 +35,8 @@ TAR = Kind(media_type="application/x-tar", extension="tar")
 _ACTIVE = frozenset({HTML, SVG, XML, SCRIPT, EXECUTABLE})
 _NEVER_MEDIA = frozenset({JSON, ZIP, GZIP, SEVEN_ZIP, TAR})
 _MEDIA = ("image/", "video/", "audio/")
+# What nothing runs. Prose may begin as a script does: "Let us go", "import duties", "// a note".
+_PROSE = frozenset({"text/plain", "text/markdown", "text/csv", "text/vtt", "application/x-subrip"})
 
 _MAGIC: tuple[tuple[int, bytes, Kind], ...] = (
     (0, b"\x89PNG\r\n\x1a\n", Kind(media_type="image/png", extension="png")),
@@ -116,11 +118,16 @@ def refusal(declared: str | None, kind: Kind) -> str | None:
     claim = (declared or "").partition(";")[0].strip().lower()
     if kind == EMPTY:
         return "the body is empty"
-    if kind in _ACTIVE and not (kind == SVG and claim == SVG.media_type):
+    if kind in _ACTIVE and not _is_harmless(kind, claim):
         return f"the body is {kind.media_type}"
     if kind in _NEVER_MEDIA and claim.startswith(_MEDIA):
         return f"the body is {kind.media_type} in place of declared media"
     return None
+
+
+def _is_harmless(kind: Kind, claim: str) -> bool:
+    """Whether what could wake elsewhere is what was declared, as a drawing or as words."""
+    return (kind == SVG and claim == SVG.media_type) or (kind == SCRIPT and claim in _PROSE)
 
 
 def _binary(head: bytes) -> Kind | None:
