@@ -1,7 +1,7 @@
 """The exception tree: the class tells the caller's next move.
 
 `Refused` fix the call · `Stale` reload and decide again · `NotFound` stop asking · `Unavailable` nothing changed, try later ·
-`Failed` the request was understood and cannot be done now. Every message says what was expected, what came and what to do next.
+`Failed` the request was understood and cannot be done now, or nobody saw whether it was. Every message says what was expected, what came and what to do next.
 """
 
 from typing import ClassVar
@@ -109,7 +109,7 @@ class SchemaMismatch(Unavailable):
     code = "schema_behind"
 
 
-class CommitUnknown(Unavailable):
-    """A commit whose outcome was not seen. Look for what it would have written; do not repeat it blindly."""
+class CommitUnknown(Failed):
+    """A commit whose outcome was not seen, so something may have changed. Look for what it would have written; do not repeat it blindly."""
 
     code = "commit_unknown"

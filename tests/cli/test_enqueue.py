@@ -10,6 +10,7 @@ from psycopg import sql
 
 import postgres
 from cli.terminal import SPECIFICATION, Terminal
+from faults.proxy import Cut, Side, cutting
 
 FIELDS = {
     *("operation_id", "tenant_id", "operation_key", "provider", "specification_hash", "phase", "render_state"),
@@ -122,3 +123,12 @@ def test_it_loads_nothing_that_it_does_not_use(terminal: Terminal) -> None:
     loaded = {line.rsplit("|", 1)[-1].strip().split(".")[0] for line in ended.err.splitlines()}
     assert "psycopg" in loaded
     assert loaded.isdisjoint(heavy)
+
+
+def test_a_commit_that_nobody_saw_is_1_and_not_6(terminal: Terminal, database: postgres.Database) -> None:
+    """The operation is there all the same: to say that nothing changed would be a lie."""
+    with cutting(database.url, b"commit", [Cut(side=Side.REPLY, share=0.0)]) as (_, url):
+        words = ("enqueue", "--tenant", "t1", "--key", "k1", "-", "--json")
+        ended = terminal.run(*words, given=SPECIFICATION, COATCHECK_DATABASE_URL=url)
+    assert (ended.code, ended.error["code"]) == (1, "commit_unknown")
+    assert terminal.enqueue("k1")["created"] is False

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from coatcheck.config import ProviderSettings, Settings
 from coatcheck.config.sizing import LeaseSum, lease_arithmetic
-from coatcheck.errors import SchemaMismatch, SettingInvalid, Unavailable
+from coatcheck.errors import CommitUnknown, SchemaMismatch, SettingInvalid, Unavailable
 from coatcheck.store import schema
 from coatcheck.store.blocking import connected
 from coatcheck.store.db import Database
@@ -58,7 +58,7 @@ async def database_checks(settings: Settings, url: str, database: Database) -> l
     """What the database tells, from the server up to the work that lies in it; it ends at the first thing that hides the rest."""
     try:
         server = await inspect(database)
-    except (Unavailable, SettingInvalid) as error:
+    except (Unavailable, CommitUnknown, SettingInvalid) as error:
         return [_failed("database", error.message, "PostgreSQL within reach", error.next)]
     found = [_server(server), _role(server, is_embedded=settings.database_url is None)]
     try:

@@ -9,7 +9,7 @@ from coatcheck.app.views import Operation, Output
 from coatcheck.core import operation as core
 from coatcheck.core.identity import operation_text, parse_operation_id
 from coatcheck.core.operation import OperationId, Phase
-from coatcheck.errors import CommitUnknown, NotFound, Refused
+from coatcheck.errors import CommitUnknown, NotFound, Refused, Unavailable
 from coatcheck.store.db import Database, Row, Trouble, trouble
 from coatcheck.store.failures import meaning
 from coatcheck.store.operations import Delivery, find, load_deliveries, scan
@@ -28,12 +28,14 @@ class RereadingDatabase(Database):
         try:
             return await super().fetch(text, parameters, prepare=prepare)
         except (psycopg.Error, CommitUnknown) as error:
-            if trouble(error) is not Trouble.UNKNOWN:
-                raise (meaning(error) if isinstance(error, psycopg.Error) else error) from None
+            if isinstance(error, psycopg.Error) and trouble(error) is not Trouble.UNKNOWN:
+                raise meaning(error) from None
         try:
             return await super().fetch(text, parameters, prepare=prepare)
         except psycopg.Error as error:
             raise meaning(error) from None
+        except CommitUnknown as error:
+            raise Unavailable(error.message, next="try again: reading changes nothing") from None
 
 
 class OperationList:

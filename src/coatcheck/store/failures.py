@@ -2,19 +2,27 @@
 
 import psycopg
 
-from coatcheck.errors import CoatcheckError, Failed, Refused, SchemaMismatch, Unavailable
+from coatcheck.errors import CoatcheckError, CommitUnknown, Failed, Refused, SchemaMismatch, Unavailable
 
 _SCHEMA_STATES = {"3F000", "42P01", "42703", "42883"}
 _DENIED_STATE = "42501"
-_OUTAGE_CLASSES = {"08", "25", "28", "3D", "40", "53", "55", "57", "58"}
+_LOST_CLASS = "08"
+_OUTAGE_CLASSES = {"25", "28", "3D", "40", "53", "55", "57", "58"}
 
 
 def meaning(error: psycopg.Error) -> CoatcheckError:
-    """The exception of our tree: `Unavailable`, `SchemaMismatch`, `Refused` for a role that may not, `Failed` for the rest."""
+    """The exception of our tree: `Unavailable`, `SchemaMismatch`, `Refused` for a role that may not, `Failed` for the rest.
+
+    A connection that was lost during a statement, its commit among them, says nothing about the outcome: `CommitUnknown`.
+    """
     state = error.sqlstate
     name = f"{type(error).__name__} {state or ''}".strip()
     lost = state is None and isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
-    if lost or (state or "")[:2] in _OUTAGE_CLASSES:
+    if lost or (state or "")[:2] == _LOST_CLASS:
+        return CommitUnknown(
+            f"the connection to PostgreSQL was lost: {name}", next="look for what the command would have written"
+        )
+    if (state or "")[:2] in _OUTAGE_CLASSES:
         return Unavailable(f"PostgreSQL cannot be used: {name}", next="check COATCHECK_DATABASE_URL and the server")
     if state in _SCHEMA_STATES:
         return SchemaMismatch(
