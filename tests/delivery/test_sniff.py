@@ -88,7 +88,8 @@ def test_a_drawing_that_was_declared_as_one_is_kept() -> None:
 
 @pytest.mark.parametrize("declared", ["text/plain", "Text/Plain; charset=utf-8", "text/markdown", "text/vtt"])
 @pytest.mark.parametrize(
-    "words", [b"Let me count the ways.", b"Import duties rose.", b"// a note", b"Export\tquality", b"/* lyrics */ la la"]
+    "words",
+    [b"Let me count the ways.", b"Import duties rose.", b"// a note", b"Export\tquality", b"/* lyrics */ la la"],
 )
 def test_words_that_were_declared_as_words_may_begin_as_a_script_does(words: bytes, declared: str) -> None:
     assert refusal(declared, sniff.sniff(words)) is None

@@ -82,9 +82,9 @@ def test_every_statement_has_exactly_one_caller(path: Path) -> None:
 
 
 @named(PARTS)
-def test_every_part_is_shared(path: Path) -> None:
+def test_every_part_is_shared_or_a_chapter_of_a_long_statement(path: Path) -> None:
     users = [other for other in FILES if f"-- include: {path.stem}\n" in other.read_text()]
-    assert len(users) > 1
+    assert len(users) > 1 or [len(text(user).splitlines()) > 250 for user in users] == [True]
 
 
 @named(FILES)

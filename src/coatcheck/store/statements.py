@@ -1,6 +1,7 @@
 """Every statement is a file with one caller; it is read once and never assembled from strings.
 
-A line `-- include: name` stands for `parts/name.sql`: the few sentences that every saving statement must say in the same words.
+A line `-- include: name` stands for `parts/name.sql`: the few sentences that several statements must say in the same words, or a chapter of
+one that is too long without it.
 """
 
 import re

@@ -30,15 +30,6 @@ open_dispatches as materialized (
   order by held.dispatch_id
   for no key update
 ),
-outcomes as (
-  update coatcheck.dispatches as held set
-    outcome = judged.outcome,
-    cause = coalesce(held.cause, judged.reason)
-  from open_dispatches
-  join judged using (dispatch_id)
-  where judged.applies and held.dispatch_id = open_dispatches.dispatch_id
-    and coatcheck.outcome_rank(judged.outcome) > coatcheck.outcome_rank(open_dispatches.outcome)
-),
 written as (
   update coatcheck.operations as stored set
     phase = judged.phase,
@@ -62,9 +53,15 @@ written as (
 -- include: lane_changes
 -- include: lanes
 -- include: chronicle
-outcome as (
-  select judged.operation_id, case when judged.applies then 'applied' else 'stale' end as status, written.revision
-  from judged
-  left join written using (operation_id)
+outcomes as (
+  update coatcheck.dispatches as held set
+    outcome = judged.outcome,
+    cause = coalesce(held.cause, judged.reason)
+  from open_dispatches
+  join judged using (dispatch_id)
+  where judged.applies and held.dispatch_id = open_dispatches.dispatch_id
+    and coatcheck.outcome_rank(judged.outcome) > coatcheck.outcome_rank(open_dispatches.outcome)
 )
-select operation_id, status, revision from outcome
+select judged.operation_id, case when judged.applies then 'applied' else 'stale' end as status, written.revision
+from judged
+left join written using (operation_id)

@@ -9,15 +9,16 @@ with affected as materialized (
   for no key update
 ),
 paused as (
-  update coatcheck.providers as held set
-    dispatch_paused_at = coalesce(held.dispatch_paused_at, coatcheck.lease_now()),
+  update coatcheck.providers as provider set
+    dispatch_paused_at = coalesce(provider.dispatch_paused_at, coatcheck.lease_now()),
     dispatch_pause_reason = %(reason)s,
     dispatch_paused_by = %(actor)s
   from affected
-  where held.name = affected.name
-  returning held.name, held.account, held.kind, held.default_estimate, held.unit, held.dispatch_paused_at,
-    held.dispatch_pause_reason, held.dispatch_paused_by
+  where provider.name = affected.name
+  returning
+-- include: provider_columns
 )
-select name, account, kind, default_estimate, unit, dispatch_paused_at, dispatch_pause_reason, dispatch_paused_by
-from paused
-where name = %(name)s
+select
+-- include: provider_columns
+from paused as provider
+where provider.name = %(name)s

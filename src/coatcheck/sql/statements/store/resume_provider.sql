@@ -22,16 +22,17 @@ due as (
   where held.operation_id = waiting.operation_id and held.lane = waiting.lane
 ),
 resumed as (
-  update coatcheck.providers as held set
+  update coatcheck.providers as provider set
     dispatch_paused_at = null,
     dispatch_pause_reason = null,
     dispatch_paused_by = null,
     forbidden_count = 0
   from affected
-  where held.name = affected.name
-  returning held.name, held.account, held.kind, held.default_estimate, held.unit, held.dispatch_paused_at,
-    held.dispatch_pause_reason, held.dispatch_paused_by
+  where provider.name = affected.name
+  returning
+-- include: provider_columns
 )
-select name, account, kind, default_estimate, unit, dispatch_paused_at, dispatch_pause_reason, dispatch_paused_by
-from resumed
-where name = %(name)s
+select
+-- include: provider_columns
+from resumed as provider
+where provider.name = %(name)s

@@ -43,22 +43,13 @@ figures as materialized (
 ),
 -- the service's figure, else what was held, as assumed; a later figure replaces either
 settlements as (
-  update coatcheck.dispatches as held set
-    charged = case when figures.in_our_unit then coalesce(figures.figure, held.charged, held.held)
-      else coalesce(held.charged, held.held) end,
-    basis = case when figures.in_our_unit and figures.figure is not null then 'service' else coalesce(held.basis, 'assumed') end,
-    settled_at = coalesce(held.settled_at, coatcheck.lease_now())
+  update coatcheck.dispatches as kept set
+    charged = case when figures.in_our_unit then coalesce(figures.figure, kept.charged, kept.held)
+      else coalesce(kept.charged, kept.held) end,
+    basis = case when figures.in_our_unit and figures.figure is not null then 'service' else coalesce(kept.basis, 'assumed') end,
+    settled_at = coalesce(kept.settled_at, coatcheck.lease_now())
   from figures
-  where held.dispatch_id = figures.dispatch_id
-),
-incidents as (
-  insert into coatcheck.incidents as held (operation_id, kind, boundary, detail, first_at, last_at)
-  select operation_id, 'unit_differs', 'theirs', 'the service charged in another unit than was held', coatcheck.lease_now(),
-    coatcheck.lease_now()
-  from figures
-  where figure is not null and not in_our_unit
-  order by operation_id
-  on conflict (operation_id, kind) do update set count = held.count + 1, last_at = excluded.last_at
+  where kept.dispatch_id = figures.dispatch_id
 ),
 output_rows as (
   select *
@@ -113,9 +104,15 @@ written as (
 -- include: lane_changes
 -- include: lanes
 -- include: chronicle
-outcome as (
-  select judged.operation_id, case when judged.applies then 'applied' else 'stale' end as status, written.revision
-  from judged
-  left join written using (operation_id)
+incidents as (
+  insert into coatcheck.incidents as held (operation_id, kind, boundary, detail, first_at, last_at)
+  select operation_id, 'unit_differs', 'theirs', 'the service charged in another unit than was held', coatcheck.lease_now(),
+    coatcheck.lease_now()
+  from figures
+  where figure is not null and not in_our_unit
+  order by operation_id
+  on conflict (operation_id, kind) do update set count = held.count + 1, last_at = excluded.last_at
 )
-select operation_id, status, revision from outcome
+select judged.operation_id, case when judged.applies then 'applied' else 'stale' end as status, written.revision
+from judged
+left join written using (operation_id)

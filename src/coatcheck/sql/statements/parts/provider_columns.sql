@@ -1,0 +1,5 @@
+-- purpose: a provider's row as the value `ProviderRow` has it
+-- guard: none: reading decides nothing
+-- index: none
+  provider.name, provider.account, provider.kind, provider.default_estimate, provider.unit, provider.dispatch_paused_at,
+  provider.dispatch_pause_reason, provider.dispatch_paused_by
