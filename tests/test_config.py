@@ -140,6 +140,8 @@ def test_lists_and_maps_fit_into_one_variable(tmp_path: Path) -> None:
         (f"{GENACE}APIKEY", f"{GENACE}API_KEY"),
         ("COATCHECK_PROVIDERS__ALPHA__BASE_URI", "COATCHECK_PROVIDERS__ALPHA__BASE_URL"),
         ("COATCHECK_PROVIDERS__GENACE", "COATCHECK_"),
+        ("COATCHECK_PROVIDER__RUBY__API_KEY", "COATCHECK_PROVIDERS__RUBY__API_KEY"),
+        ("COATCHECK_PROVIDERS_RUBY_BASE_URL", "COATCHECK_PROVIDERS__RUBY__BASE_URL"),
         ("COATCHECK_PROVIDERS__A__B__BASE_URL", "COATCHECK_PROVIDERS__A__BASE_URL"),
         ("COATCHECK_CONFIGS", "COATCHECK_CONFIG"),
         ("COATCHECK_", "COATCHECK_"),
@@ -226,7 +228,7 @@ def test_the_configured_file_must_exist_and_be_toml(tmp_path: Path) -> None:
         (f"{GENACE}BASE_URL", "https://api.example.com:99999", "expected http://host"),
         (f"{GENACE}BASE_URL", "https://api.exa mple.com", "expected http://host"),
         (f"{GENACE}BASE_URL", "https://api.example.com\n", "expected http://host"),
-        (f"{GENACE}API_KEY", "", "got something else (not shown)"),
+        (f"{GENACE}API_KEY", "", "got nothing"),
         (f"{GENACE}API_KEY", "s3cret-key ", "got something else (not shown)"),
         (f"{GENACE}API_KEY", "s3cret-key\n", "without spaces"),
         (f"{GENACE}API_KEY", "s3cret-key\u00e9", "printable ASCII"),
@@ -257,6 +259,7 @@ def test_an_impossible_value_is_refused_with_the_reason(tmp_path: Path, variable
         settings(tmp_path, **{variable: value})
     assert refused.value.message.startswith(f"{variable}: expected")
     assert said in refused.value.message
+    assert refused.value.next
     shown = "".join(traceback.format_exception(refused.value)) + refused.value.next
     assert SECRET not in shown
     assert len(shown) < 5000
@@ -397,3 +400,18 @@ def test_reading_settings_loads_no_library() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=30, check=True)
     assert done.stdout.split() == []
+
+
+def test_the_remedy_for_a_wrong_value_is_one_that_helps(tmp_path: Path) -> None:
+    """A key has no default to fall back on, and other ways to write the database's address are told how it is written here."""
+
+    def remedy(variable: str, value: str) -> str:
+        with pytest.raises(SettingInvalid) as refused:
+            settings(tmp_path, **{variable: value})
+        assert "s3cret" not in refused.value.next
+        return refused.value.next
+
+    assert "default" not in remedy(f"{GENACE}API_KEY", "")
+    assert "or remove it for the default" in remedy("COATCHECK_WAKE", "often")
+    assert "instead of keywords" in remedy("COATCHECK_DATABASE_URL", "host=h password=s3cret-key")
+    assert "without the driver" in remedy("COATCHECK_DATABASE_URL", "postgresql+psycopg://u:s3cret-key@h/d")

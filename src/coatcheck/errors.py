@@ -12,11 +12,16 @@ class CoatcheckError(Exception):
 
     code: ClassVar[str] = "failed"
     exit_code: ClassVar[int] = 1
+    remedy: ClassVar[str] = ""
+    """What `next` says where nothing better is known."""
 
     def __init__(self, message: str, *, next: str = "") -> None:  # noqa: A002 - the outer contract's word
         super().__init__(message)
         self.message = message
-        self.next = next
+        self.next = next or self.remedy
+        if self.next:
+            # A traceback prints notes, so whoever sees no more than that sees the remedy as well.
+            self.add_note(f"Next: {self.next}")
 
 
 class Failed(CoatcheckError):
@@ -40,6 +45,7 @@ class SpecificationInvalid(Refused):
     """The specification has no canonical JSON form; the message carries the path to the value."""
 
     code = "specification_invalid"
+    remedy = "correct the specification; docs/sql.md says what one may hold"
 
 
 class NoTransaction(Refused):

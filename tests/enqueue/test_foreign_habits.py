@@ -3,6 +3,7 @@
 import asyncio
 import subprocess
 import sys
+import traceback
 from typing import Any, NoReturn
 
 import asyncpg
@@ -15,7 +16,7 @@ from sqlalchemy.orm import Session
 
 import postgres
 from coatcheck.enqueue import enqueue, enqueue_sync, prepare
-from coatcheck.errors import NoTransaction, Refused
+from coatcheck.errors import KeyReused, NoTransaction, Refused, SchemaMismatch
 
 REQUEST = prepare(tenant_id="ada", key="order-7", provider="genace", specification={"prompt": "coat"})
 
@@ -107,6 +108,47 @@ def test_what_is_no_connection_is_refused_naming_those_that_are(given: object) -
         assert each in refused.value.next
 
 
+def test_psycopg2_under_sqlalchemy_is_served_and_its_autocommit_refused(database: postgres.Database) -> None:
+    """Its transaction status is a bare number, and its SQLSTATE has an older name."""
+    engine = create_engine(make_url(database.url).set(drivername="postgresql+psycopg2"))
+    alone = engine.execution_options(isolation_level="AUTOCOMMIT")
+    with alone.connect() as connection, pytest.raises(NoTransaction):
+        enqueue_sync(connection, REQUEST)
+    with Session(engine) as session, session.begin():
+        assert enqueue_sync(session, REQUEST).created
+    with alone.connect() as connection:
+        connection.exec_driver_sql("begin")
+        assert not enqueue_sync(connection, REQUEST).created
+        connection.exec_driver_sql("commit")
+    with database.connect() as connection:
+        connection.execute("drop schema coatcheck cascade")
+    with engine.connect() as connection, pytest.raises(SchemaMismatch):
+        enqueue_sync(connection, REQUEST)
+    engine.dispose()
+
+
+def test_a_closed_connection_is_not_called_one_in_autocommit(database: postgres.Database) -> None:
+    async def story() -> None:
+        connection = await asyncpg.connect(database.url)
+        await connection.close()
+        with pytest.raises(asyncpg.InterfaceError, match="closed"):
+            await enqueue(connection, REQUEST)
+
+    asyncio.run(story())
+
+
+def test_a_reused_key_tells_what_differs_and_a_traceback_shows_the_remedy(database: postgres.Database) -> None:
+    with psycopg.connect(database.url) as connection:
+        enqueue_sync(connection, REQUEST)
+        other = prepare(tenant_id="ada", key="order-7", provider="other", specification={"prompt": "coat"})
+        with pytest.raises(KeyReused, match="expected the provider that this key") as reused:
+            enqueue_sync(connection, other)
+        assert f"Next: {reused.value.next}" in "".join(traceback.format_exception(reused.value))
+        other = prepare(tenant_id="ada", key="order-7", provider="genace", specification={"prompt": "hat"})
+        with pytest.raises(KeyReused, match="expected the specification that this key"):
+            enqueue_sync(connection, other)
+
+
 def test_another_database_than_postgresql_is_refused() -> None:
     engine = create_engine("sqlite://")
     with engine.connect() as connection, pytest.raises(Refused, match="got one to sqlite"):
@@ -135,9 +177,24 @@ from coatcheck.enqueue import enqueue_sync, prepare
 with psycopg.connect(sys.argv[1]) as connection:
     print(enqueue_sync(connection, prepare(tenant_id="ada", key="k", provider="genace", specification={})).created)
 """
+ONLY_BLOCKING_SQLALCHEMY = """
+import sys
+sys.modules["asyncpg"] = sys.modules["greenlet"] = None
+import sqlalchemy
+from sqlalchemy.orm import Session
+from coatcheck.enqueue import enqueue_sync, prepare
+engine = sqlalchemy.create_engine(sqlalchemy.make_url(sys.argv[1]).set(drivername="postgresql+psycopg"))
+with Session(engine) as session, session.begin():
+    print(enqueue_sync(session, prepare(tenant_id="ada", key="k", provider="genace", specification={})).created)
+engine.dispose()
+"""
 
 
-@pytest.mark.parametrize("script", [ONLY_ASYNCPG, ONLY_PSYCOPG], ids=["asyncpg", "psycopg"])
+@pytest.mark.parametrize(
+    "script",
+    [ONLY_ASYNCPG, ONLY_PSYCOPG, ONLY_BLOCKING_SQLALCHEMY],
+    ids=["asyncpg", "psycopg", "SQLAlchemy without greenlet"],
+)
 def test_an_application_needs_only_the_driver_that_it_has(database: postgres.Database, script: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", script, database.url], capture_output=True, text=True, timeout=60, check=True

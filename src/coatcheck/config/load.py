@@ -58,15 +58,23 @@ def _value(setting: Setting, given: Given | None) -> object:
         # The original may quote the value.
         raise SettingInvalid(
             f"{given.label}: expected {setting.expected}, got {_shown(setting, given.value)}",
-            next=f"correct {given.label}, or remove it for the default",
+            next=_remedy(setting, given),
         ) from None
 
 
+def _remedy(setting: Setting, given: Given) -> str:
+    """Removing it helps only where there is something to fall back on."""
+    if hint := setting.hint(given.value):
+        return f"{given.label}: {hint}"
+    has_default = setting.default is not None or setting.otherwise != "none"
+    return f"correct {given.label}" + (", or remove it for the default" if has_default else "")
+
+
 def _shown(setting: Setting, value: object) -> str:
-    if setting.is_secret:
-        return "something else (not shown)"
     if value == "":
         return "nothing"
+    if setting.is_secret:
+        return "something else (not shown)"
     text = _USER.sub("//…@", ascii(value))
     return text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…"
 
@@ -77,7 +85,8 @@ def _provider_names(given: Mapping[Key, Given]) -> Iterator[str]:
             label = next(each.label for key, each in given.items() if key[:2] == (PROVIDERS, name))
             raise SettingInvalid(
                 f"{label}: expected a provider named by a lower-case letter and up to 62 letters, digits or single underscores,"
-                f" got {name[:_SHOWN_CHARACTERS]!a}"
+                f" got {name[:_SHOWN_CHARACTERS]!a}",
+                next="name it as in COATCHECK_PROVIDERS__GENACE__BASE_URL",
             )
         yield name
 

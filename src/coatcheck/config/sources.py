@@ -1,10 +1,11 @@
 """Where settings come from. Both sources become one flat shape, and both know every name they may hold."""
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from coatcheck.config.table import CONFIG, DELIMITER, PREFIX, PROVIDER, PROVIDERS, SECTIONS, TOP
+from coatcheck.config.table import CONFIG, DELIMITER, PREFIX, PROVIDER, PROVIDER_NAME, PROVIDERS, SECTIONS, TOP
 from coatcheck.errors import SettingInvalid, SettingUnknown
 
 Key = tuple[str, ...]
@@ -55,20 +56,29 @@ def _read(file: Path) -> dict[str, object]:
         with file.open("rb") as opened:
             document = opened.read(_LARGEST_FILE_BYTES + 1)
     except OSError as error:
-        raise SettingInvalid(f"{CONFIG}: expected a file that can be read, got {file} ({error.strerror})") from None
+        raise SettingInvalid(
+            f"{CONFIG}: expected a file that can be read, got {file} ({error.strerror})",
+            next=f"correct {CONFIG}, or remove it",
+        ) from None
     if len(document) > _LARGEST_FILE_BYTES:
-        raise SettingInvalid(f"{CONFIG}: expected at most {_LARGEST_FILE_BYTES} bytes, got a larger file {file.name}")
+        raise SettingInvalid(
+            f"{CONFIG}: expected at most {_LARGEST_FILE_BYTES} bytes, got a larger file {file.name}",
+            next="name a file of settings",
+        )
     import tomllib  # noqa: PLC0415 - 5 ms that a process without a file need not spend
 
     try:
         return tomllib.loads(document.decode())
     except UnicodeDecodeError as error:
         raise SettingInvalid(
-            f"{CONFIG}: expected UTF-8 in {file.name}, got another encoding at byte {error.start}"
+            f"{CONFIG}: expected UTF-8 in {file.name}, got another encoding at byte {error.start}",
+            next="save it as UTF-8",
         ) from None
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         # The message tells line and column; the exception itself may carry the document with its keys.
-        raise SettingInvalid(f"{CONFIG}: expected TOML in {file.name}, got something else: {error}") from None
+        raise SettingInvalid(
+            f"{CONFIG}: expected TOML in {file.name}, got something else: {error}", next=f"correct {file.name} there"
+        ) from None
 
 
 def _flat(document: Mapping[str, object]) -> Iterator[tuple[Key, object]]:
@@ -86,7 +96,10 @@ def _flat(document: Mapping[str, object]) -> Iterator[tuple[Key, object]]:
 
 def _table(value: object, key: Key) -> dict[str, object]:
     if not isinstance(value, dict):
-        raise SettingInvalid(f"{'.'.join(key)}: expected a table, as [{'.'.join(key)}], got a single value")
+        raise SettingInvalid(
+            f"{'.'.join(key)}: expected a table, as [{'.'.join(key)}], got a single value",
+            next="docs/settings.md shows such a file",
+        )
     return value
 
 
@@ -96,12 +109,23 @@ def _is_known(key: Key) -> bool:
 
 def _known(near: Key) -> list[Key]:
     """Every name there is; those of providers for the provider that `near` speaks of."""
-    provider = near[1] if near[0] == PROVIDERS and len(near) > 1 and near[1] else "name"
+    provider = _provider_near(near)
     return [
         *((each.name,) for each in TOP),
         *((section, each.name) for section, table in SECTIONS.items() for each in table),
         *((PROVIDERS, provider, each.name) for each in PROVIDER),
     ]
+
+
+def _provider_near(near: Key) -> str:
+    """The provider that a name speaks of; `PROVIDER__X__…` and `PROVIDERS_X_…` are usual slips."""
+    if near[0] == PROVIDERS and len(near) > 1 and near[1]:
+        return near[1]
+    slip = re.match(r"providers?_+(.+)", DELIMITER.join(near))
+    name = slip[1].split(DELIMITER)[0] if slip else ""
+    for each in PROVIDER:
+        name = name.removesuffix(f"_{each.name}")
+    return name if re.fullmatch(PROVIDER_NAME, name, re.ASCII) else "genace"
 
 
 def _variable(key: Key) -> str:

@@ -1,6 +1,6 @@
 """Every setting there is: its name, default, meaning and reader. What is not in this table is unknown and refused."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from coatcheck.config import values
@@ -18,7 +18,10 @@ PROVIDER_NAME = r"(?=.{1,63}$)[a-z][a-z0-9]*(?:_[a-z0-9]+)*"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """One setting. `default` None with a text in `otherwise` means that the loader computes it as the text says."""
+    """One setting. `default` None with a text in `otherwise` means that the loader computes it as the text says.
+
+    `hint` tells how a value is to be written that was written in another known way; empty for any other.
+    """
 
     name: str
     read: Reader
@@ -27,6 +30,7 @@ class Setting:
     default: object = None
     otherwise: str = ""
     is_secret: bool = False
+    hint: Callable[[object], str] = values.no_hint
 
 
 def _seconds(
@@ -68,6 +72,7 @@ TOP: Sequence[Setting] = (
         meaning="The PostgreSQL that keeps everything.",
         otherwise="the embedded PostgreSQL under `HOME`",
         is_secret=True,
+        hint=values.database_hint,
     ),
     Setting(
         name="home",

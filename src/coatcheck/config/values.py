@@ -130,6 +130,21 @@ def database_url(value: object) -> str:
     return text
 
 
+def database_hint(value: object) -> str:
+    """How to write an address that came in the form of libpq's keywords or of SQLAlchemy."""
+    text = value if isinstance(value, str) else ""
+    if re.match(r"(?:postgresql|postgres)\+\w+://", text):
+        return "write postgresql:// without the driver's name"
+    if re.match(r"\s*\w+\s*=", text):
+        return "write postgresql://user@host:port/database?name=value instead of keywords"
+    return ""
+
+
+def no_hint(_value: object) -> str:
+    """Nothing is known about other ways of writing it."""
+    return ""
+
+
 def sink(value: object) -> str:
     """A folder of this machine as a URL."""
     text = _text(value)

@@ -33,14 +33,16 @@ def read_answer(text: str, request: EnqueueRequest) -> Enqueued:
         case "created" | "existing":
             return _enqueued(answer, request)
         case "key_reused":
+            same = answer["specification_hash"] == request.specification_hash
             raise KeyReused(
-                f"expected the specification and provider that this key was first used with, got others (operation {answer['operation_id']})",
+                f"expected the {'provider' if same else 'specification'} that this key was first used with, got another"
+                f" (operation {answer['operation_id']})",
                 next="give a new intent a new key; to read the operation of this one, ask for its id",
             )
         case "refused":
             raise Refused(
                 f"expected a request that enqueue_v1 takes, got a refusal: {answer['reason']}",
-                next="correct the field named",
+                next="correct the field that is named",
             )
         case _:
             raise _unknown_answer()

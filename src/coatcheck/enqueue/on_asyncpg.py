@@ -11,14 +11,15 @@ from coatcheck.enqueue.statement import ASYNCPG, no_transaction
 _REMEDY = """\
 async with connection.transaction():
     await connection.execute("insert into orders …")
-    await coatcheck.enqueue(connection, …)"""
+    await coat.enqueue(connection, …)"""
 
 Connection: TypeAlias = "asyncpg.Connection[Any] | PoolConnectionProxy[Any]"
 
 
 async def run_async(connection: Connection, request: str) -> str:
     """Run the statement in the transaction that the caller has opened."""
-    if not connection.is_in_transaction():
+    # Of a closed connection the driver tells by itself.
+    if not connection.is_closed() and not connection.is_in_transaction():
         raise no_transaction(_REMEDY)
     try:
         return str(await connection.fetchval(ASYNCPG, request))

@@ -12,11 +12,11 @@ from coatcheck.enqueue.statement import PSYCOPG, no_transaction
 _REMEDY = """\
 with connection.transaction():
     connection.execute("insert into orders …")
-    coatcheck.enqueue_sync(connection, …)"""
+    coat.enqueue_sync(connection, …)"""
 _REMEDY_ASYNC = """\
 async with connection.transaction():
     await connection.execute("insert into orders …")
-    await coatcheck.enqueue(connection, …)"""
+    await coat.enqueue(connection, …)"""
 
 
 def run(connection: psycopg.Connection[Any], request: str) -> str:

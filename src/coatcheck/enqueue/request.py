@@ -81,22 +81,30 @@ def prepare(
 
 def _name(what: str, text: object, limit_bytes: int) -> str:
     if not isinstance(text, str):
-        raise Refused(f"{what}: expected text, got {type(text).__name__}")
+        raise Refused(f"{what}: expected text, got {type(text).__name__}", next=f"give {what} as a str")
     try:
         size = len(text.encode())
     except UnicodeEncodeError:
-        raise Refused(f"{what}: expected Unicode text, got a lone surrogate") from None
+        raise Refused(
+            f"{what}: expected Unicode text, got a lone surrogate", next="decode it from the encoding that it came in"
+        ) from None
     if not 1 <= size <= limit_bytes:
-        raise Refused(f"{what}: expected 1 to {limit_bytes} bytes of UTF-8, got {size}")
+        raise Refused(
+            f"{what}: expected 1 to {limit_bytes} bytes of UTF-8, got {size}",
+            next="give one that is not empty" if size == 0 else "give a shorter one, such as an id or a hash",
+        )
     if "\0" in text:
-        raise Refused(f"{what}: expected text without NUL, which PostgreSQL cannot keep, got one")
+        raise Refused(
+            f"{what}: expected text without NUL, which PostgreSQL cannot keep, got one", next="take it out or escape it"
+        )
     return str.__str__(text)
 
 
 def _provider(name: object) -> str:
     if not isinstance(name, str) or _PROVIDER.fullmatch(name) is None:
         raise Refused(
-            "provider: expected a configured name, a lower-case letter and up to 62 letters, digits or underscores, got something else"
+            "provider: expected a configured name, a lower-case letter and up to 62 letters, digits or underscores, got something else",
+            next="give the name that the workers' settings have: genace for COATCHECK_PROVIDERS__GENACE__…",
         )
     return str.__str__(name)
 
@@ -109,7 +117,10 @@ def _amount(amount: object) -> str:
         )
     match = _AMOUNT.fullmatch(_digits(amount))
     if match is None:
-        raise Refused("estimate: expected an amount from 0 to below 10^18 with at most 12 decimals, got something else")
+        raise Refused(
+            "estimate: expected an amount from 0 to below 10^18 with at most 12 decimals, got something else",
+            next="give an amount as '12.5', or none",
+        )
     return match[0]
 
 
@@ -128,7 +139,8 @@ def _digits(amount: Decimal | int | str) -> str:
 def _priority(priority: object) -> int:
     if isinstance(priority, bool) or not isinstance(priority, int) or abs(priority) > PRIORITY_LIMIT:
         raise Refused(
-            f"priority: expected a whole number from -{PRIORITY_LIMIT} to {PRIORITY_LIMIT}, got something else"
+            f"priority: expected a whole number from -{PRIORITY_LIMIT} to {PRIORITY_LIMIT}, got something else",
+            next="give a number in that range, or none",
         )
     return int(priority)
 
@@ -139,4 +151,7 @@ def _instant(what: str, instant: object) -> str:
     try:
         return instant.astimezone(UTC).isoformat()
     except OverflowError:
-        raise Refused(f"{what}: expected an instant between the years 1 and 9999 in UTC, got another") from None
+        raise Refused(
+            f"{what}: expected an instant between the years 1 and 9999 in UTC, got another",
+            next="leave it out where there is no such instant",
+        ) from None
