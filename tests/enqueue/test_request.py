@@ -67,6 +67,7 @@ def test_a_request_shows_nothing_of_the_specification() -> None:
         ({"provider": "Genace"}, "provider: expected a configured name"),
         ({"provider": "genace\n"}, "provider: expected a configured name"),
         ({"provider": ""}, "provider: expected a configured name"),
+        ({"provider": "a__b"}, "provider: expected a configured name"),
         ({"estimate": 0.1}, "estimate: expected a Decimal, an int or text, got float"),
         ({"estimate": True}, "got bool"),
         ({"estimate": -1}, "estimate: expected an amount from 0"),
@@ -107,7 +108,7 @@ def test_a_specification_without_a_text_is_refused() -> None:
     "change",
     [
         {"tenant_id": "\u00e9" * 127 + "x", "key": "k" * 255},
-        {"provider": "g" + "_" * 62},
+        {"provider": "g" + "_9" * 31},
         {"estimate": "9" * 18 + "." + "9" * 12},
         {"estimate": 10**18 - 1},
         {"estimate": Decimal("-0")},

@@ -2,15 +2,18 @@
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import postgres
+from coatcheck.config import load_settings
 from coatcheck.core.fingerprint import fingerprint
 from coatcheck.enqueue import prepare
 from coatcheck.enqueue.answer import read_answer
+from coatcheck.errors import CoatcheckError
 
 PAGE = (Path(__file__).parent.parent.parent / "docs" / "sql.md").read_text()
 
@@ -90,3 +93,34 @@ def test_a_hostile_estimate_is_refused_and_nothing_raised(database: postgres.Dat
     request = f'{{"v": 1, "tenant_id": "a", "operation_key": "k", "provider": "p", "specification_text": "{{}}", "estimate": {hostile}}}'
     answer = ask(database, request)
     assert (answer["result"], answer["reason"][:8]) == ("refused", "estimate")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("a", "genace", "a_b", "a1_2_b3", "g" * 63, "g" + "_9" * 31),
+        *("", "9a", "_a", "a_", "a__b", "A", "a-b", "a b", "é", "a\n", "a\u0661", "g" * 64, "g" + "_9" * 32),
+    ],
+)
+def test_what_can_be_configured_can_be_enqueued_for_and_nothing_else(
+    database: postgres.Database, tmp_path: Path, name: str
+) -> None:
+    """One rule in three places: the settings, the library and the function."""
+    answer = ask(
+        database, {"v": 1, "tenant_id": "ada", "operation_key": "k", "provider": name, "specification_text": "{}"}
+    )
+    (tmp_path / "coatcheck.toml").write_text(f"[providers.{json.dumps(name)}]\nwait_s = 1\n")
+    taken = [
+        answer["result"] == "created",
+        attempt(lambda: load_settings({}, tmp_path)),
+        attempt(lambda: prepare(tenant_id="ada", key="k", provider=name, specification={})),
+    ]
+    assert taken in ([True] * 3, [False] * 3)
+
+
+def attempt(act: Callable[[], object]) -> bool:
+    try:
+        act()
+    except CoatcheckError:
+        return False
+    return True

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from coatcheck.config import ProviderSettings, Settings
+from coatcheck.config.names import provider_variable
 from coatcheck.config.sizing import LeaseSum, lease_arithmetic
 from coatcheck.errors import CommitUnknown, SchemaMismatch, SettingInvalid, Unavailable
 from coatcheck.store import schema
@@ -88,7 +89,7 @@ def _provider(provider: ProviderSettings) -> Check:
     ]
     if not missing:
         return Check(name=name, verdict=Verdict.OK, reading="BASE_URL and API_KEY are set", limit=limit)
-    labels = " and ".join(f"COATCHECK_PROVIDERS__{provider.name.upper()}__{label}" for label in missing)
+    labels = " and ".join(provider_variable(provider.name, label) for label in missing)
     return Check(
         name=name,
         verdict=Verdict.WARNING,

@@ -9,9 +9,10 @@ from typing import Any
 from urllib.parse import quote
 
 from coatcheck.config import rules, sources
+from coatcheck.config.names import PROVIDER_NAME, PROVIDERS
 from coatcheck.config.settings import ConcurrencySettings, LeaseSettings, ProviderSettings, Settings, Wake
 from coatcheck.config.sources import Given, Key
-from coatcheck.config.table import CONCURRENCY, LEASE, PROVIDER, PROVIDER_NAME, PROVIDERS, TOP, Setting
+from coatcheck.config.table import CONCURRENCY, LEASE, PROVIDER, TOP, Setting
 from coatcheck.errors import SettingInvalid
 
 _SHOWN_CHARACTERS = 80

@@ -1,7 +1,7 @@
 """What settings must be to each other, with the reason for each rule."""
 
+from coatcheck.config.names import provider_variable
 from coatcheck.config.settings import ProviderSettings, Settings
-from coatcheck.config.table import PREFIX
 from coatcheck.errors import SettingInvalid
 
 _RETURN_S = 0.5
@@ -18,7 +18,7 @@ def check(settings: Settings) -> None:
 def _check_provider(provider: ProviderSettings) -> None:
     if provider.wait_param and provider.observe_timeout_s < provider.wait_s + _RETURN_S:
         raise SettingInvalid(
-            f"{_label(provider, 'OBSERVE_TIMEOUT_S')}: expected at least WAIT_S + {_RETURN_S:g} ({provider.wait_s + _RETURN_S:g}),"
+            f"{provider_variable(provider.name, 'OBSERVE_TIMEOUT_S')}: expected at least WAIT_S + {_RETURN_S:g} ({provider.wait_s + _RETURN_S:g}),"
             f" got {provider.observe_timeout_s:g}",
             next="a look must outlast the window it asks for, or every quiet window reads as a failure",
         )
@@ -29,10 +29,6 @@ def _check_accounts(providers: list[ProviderSettings]) -> None:
         for other in providers[index + 1 :]:
             if one.account == other.account and one.base_url != other.base_url:
                 raise SettingInvalid(
-                    f"{_label(other, 'ACCOUNT')}: expected a name of its own, got that of {one.name}, which has another BASE_URL",
+                    f"{provider_variable(other.name, 'ACCOUNT')}: expected a name of its own, got that of {one.name}, which has another BASE_URL",
                     next="remote job ids are unique within an account, so two services cannot share one",
                 )
-
-
-def _label(provider: ProviderSettings, name: str) -> str:
-    return f"{PREFIX}PROVIDERS__{provider.name.upper()}__{name}"

@@ -7,6 +7,7 @@ from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from coatcheck.config.names import provider_variable
 from coatcheck.config.secret import Secret
 from coatcheck.core.operation import RenderState
 from coatcheck.errors import SettingInvalid
@@ -92,7 +93,7 @@ class ProviderSettings:
         return Endpoint(base_url=self.base_url, api_key=self.api_key)
 
     def _missing(self, name: str, expected: str) -> SettingInvalid:
-        label = f"COATCHECK_PROVIDERS__{self.name.upper()}__{name}"
+        label = provider_variable(self.name, name)
         return SettingInvalid(f"{label}: expected {expected}, got nothing", next=f"set {label} where workers run")
 
 

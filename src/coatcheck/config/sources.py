@@ -5,7 +5,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from coatcheck.config.table import CONFIG, DELIMITER, PREFIX, PROVIDER, PROVIDER_NAME, PROVIDERS, SECTIONS, TOP
+from coatcheck.config import names
+from coatcheck.config.names import DELIMITER, PREFIX, PROVIDER_NAME, PROVIDERS
+from coatcheck.config.table import CONFIG, PROVIDER, SECTIONS, TOP
 from coatcheck.errors import SettingInvalid, SettingUnknown
 
 Key = tuple[str, ...]
@@ -30,8 +32,10 @@ def from_environment(environ: Mapping[str, str]) -> dict[Key, Given]:
         if not variable.startswith(PREFIX) or variable == CONFIG:
             continue
         key = tuple(variable.removeprefix(PREFIX).lower().split(DELIMITER))
-        if not _is_known(key) or _variable(key) != variable:
-            raise _unknown(variable, [_variable(each) for each in _known(key)] + [CONFIG], where="the environment")
+        if not _is_known(key) or names.variable(*key) != variable:
+            raise _unknown(
+                variable, [names.variable(*each) for each in _known(key)] + [CONFIG], where="the environment"
+            )
         found[key] = Given(label=variable, value=environ[variable])
     return found
 
@@ -126,10 +130,6 @@ def _provider_near(near: Key) -> str:
     for each in PROVIDER:
         name = name.removesuffix(f"_{each.name}")
     return name if re.fullmatch(PROVIDER_NAME, name, re.ASCII) else "genace"
-
-
-def _variable(key: Key) -> str:
-    return PREFIX + DELIMITER.join(key).upper()
 
 
 def _unknown(name: str, known: list[str], *, where: str) -> SettingUnknown:

@@ -7,13 +7,9 @@ from coatcheck.config import values
 from coatcheck.config.settings import OutputHosts, Wake
 from coatcheck.config.values import Reader
 
-PREFIX = "COATCHECK_"
-DELIMITER = "__"
 CONFIG = "COATCHECK_CONFIG"
 KINDS = ("genace",)
 """Services that coatcheck has an adapter for."""
-# Twice an underscore separates the parts of a variable's name, so a provider's name cannot hold it.
-PROVIDER_NAME = r"(?=.{1,63}$)[a-z][a-z0-9]*(?:_[a-z0-9]+)*"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,4 +206,3 @@ PROVIDER: Sequence[Setting] = (
 )
 
 SECTIONS = {"lease": LEASE, "concurrency": CONCURRENCY}
-PROVIDERS = "providers"

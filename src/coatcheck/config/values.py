@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from urllib.parse import SplitResult, quote, unquote, urlsplit
 
+from coatcheck.config.names import HOST_NAME
 from coatcheck.config.secret import Secret
 from coatcheck.config.settings import OutputHosts
 from coatcheck.core.operation import RenderState
@@ -20,7 +21,6 @@ Reader = Callable[[object], object]
 # Patterns stay text until a value is read: compiling them all costs every short command 3 ms.
 _NUMBER = r"\d{1,15}(?:\.\d{1,9})?"
 _FLAGS = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
-_HOST = r"(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.)*[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 _LARGEST_PORT = 65_535
 _MEANINGS = frozenset(RenderState) - {RenderState.NONE, RenderState.MISSING}
 
@@ -225,7 +225,7 @@ def _split(text: str) -> SplitResult:
     host = parts.hostname or ""
     if ":" in host:
         ipaddress.IPv6Address(host)
-    elif re.fullmatch(_HOST, host, re.ASCII) is None:
+    elif re.fullmatch(HOST_NAME, host, re.ASCII) is None:
         raise ValueError
     if parts.port is not None and not 0 < parts.port <= _LARGEST_PORT:
         raise ValueError

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 import yarl
 
+from coatcheck.config.names import HOST_NAME
 from coatcheck.delivery.outcome import Reason, Stopped
 from coatcheck.errors import SettingInvalid
 
@@ -19,9 +20,7 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _NUMERIC_LABEL = re.compile(r"(?:\d+|0[xX][0-9a-fA-F]*)")
-_HOST_NAME = re.compile(
-    r"(?=.{1,253}$)(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.)*[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
-)
+_HOST_NAME = re.compile(HOST_NAME)
 
 # `is_global` differs between Python releases and lets tunnels through; these are refused by name, whatever it says.
 _NEVER_PUBLIC: tuple[Network, ...] = tuple(

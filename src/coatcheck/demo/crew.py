@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from coatcheck.config.names import provider_variable
 from coatcheck.demo.orders import PROVIDER
 from coatcheck.demo.premises import Premises
 from coatcheck.errors import Failed
@@ -139,5 +140,5 @@ def _environment(premises: Premises, base_url: str) -> dict[str, str]:
         "COATCHECK_SINK": premises.outputs.as_uri(),
         "COATCHECK_DELIVER_TRIES": "2",
         "COATCHECK_CONCURRENCY__DISPATCH": "4",
-        **{f"COATCHECK_PROVIDERS__{PROVIDER.upper()}__{name}": value for name, value in provider.items()},
+        **{provider_variable(PROVIDER, name): value for name, value in provider.items()},
     }

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
 
+from coatcheck.config.names import PROVIDER_NAME
 from coatcheck.core.fingerprint import Fingerprint, fingerprint
 from coatcheck.core.operation import TenantId
 from coatcheck.errors import Refused
@@ -13,7 +14,7 @@ from coatcheck.errors import Refused
 NAME_LIMIT_BYTES = 255
 UNIT_LIMIT_BYTES = 32
 PRIORITY_LIMIT = 9999
-_PROVIDER = re.compile(r"[a-z][a-z0-9_]{0,62}", re.ASCII)
+_PROVIDER = re.compile(PROVIDER_NAME, re.ASCII)
 _AMOUNT = re.compile(r"\d{1,18}(?:\.\d{1,12})?", re.ASCII)
 _AMOUNT_LIMIT = 10**18
 
@@ -103,7 +104,7 @@ def _name(what: str, text: object, limit_bytes: int) -> str:
 def _provider(name: object) -> str:
     if not isinstance(name, str) or _PROVIDER.fullmatch(name) is None:
         raise Refused(
-            "provider: expected a configured name, a lower-case letter and up to 62 letters, digits or underscores, got something else",
+            "provider: expected a configured name, a lower-case letter and up to 62 letters, digits or single underscores, got something else",
             next="give the name that the workers' settings have: genace for COATCHECK_PROVIDERS__GENACE__…",
         )
     return str.__str__(name)

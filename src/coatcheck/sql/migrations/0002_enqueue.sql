@@ -77,8 +77,8 @@ begin
     return 'operation_key must be a string of 1 to 255 bytes';
   end if;
   if jsonb_typeof(request -> 'provider') is distinct from 'string'
-    or request ->> 'provider' !~ '^[a-z][a-z0-9_]{0,62}$' then
-    return 'provider must be a configured name: a lower-case letter, then up to 62 letters, digits or underscores';
+    or octet_length(request ->> 'provider') > 63 or request ->> 'provider' !~ '^[a-z][a-z0-9]*(_[a-z0-9]+)*$' then
+    return 'provider must be a configured name: a lower-case letter, then up to 62 letters, digits or single underscores';
   end if;
   if jsonb_typeof(request -> 'specification_text') is distinct from 'string'
     or octet_length(request ->> 'specification_text') not between 1 and 1048576 then
