@@ -6,7 +6,6 @@ from typing import Annotated, Any
 
 import psycopg
 from cyclopts import Parameter
-from psycopg.rows import dict_row
 
 from coatcheck.app.place import database_of
 from coatcheck.app.reading import view_of
@@ -19,9 +18,7 @@ from coatcheck.core.identity import operation_text
 from coatcheck.enqueue import Enqueued, EnqueueRequest, enqueue_sync, prepare
 from coatcheck.errors import Refused
 from coatcheck.seams import Seams
-from coatcheck.store.blocking import connected
-from coatcheck.store.operations import delivery_of, operation_of
-from coatcheck.store.statements import statement
+from coatcheck.store.blocking import connected, load
 
 
 def enqueue(
@@ -66,16 +63,17 @@ def _document(spec: str) -> bytes:
             return file.read(INPUT_LIMIT_BYTES + 1)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not a path"
-        raise Refused(f"SPEC: expected a file that can be read, or -, got {spec!a} ({reason})") from None
+        raise Refused(
+            f"SPEC: expected a file that can be read, or -, got {spec!a} ({reason})",
+            next="name a file with JSON, or write - and pipe it in",
+        ) from None
 
 
 def _record(connection: psycopg.Connection[Any], found: Enqueued) -> Operation | None:
     """The operation as it stands in this transaction; None for a role that may enqueue and not read."""
     try:
-        with connection.transaction(), psycopg.Cursor(connection, row_factory=dict_row) as cursor:
-            rows = cursor.execute(statement("store", "load"), {"operation_id": [found.operation_id]}).fetchall()
-            outputs = cursor.execute(statement("store", "load_deliveries"), {"operation_id": [found.operation_id]})
-            return view_of(operation_of(rows[0]), [delivery_of(row) for row in outputs])
+        with connection.transaction():
+            return view_of(*load(connection, found.operation_id))
     except psycopg.errors.InsufficientPrivilege:
         return None
 

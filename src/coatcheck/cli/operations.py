@@ -44,7 +44,9 @@ def list_operations(
     """List operations, oldest first, while they are read."""
     wanted = phase_of(phase)
     if limit is not None and limit < 0:
-        raise Refused(f"--limit: expected a whole number from 0, got {limit}")
+        raise Refused(
+            f"--limit: expected a whole number from 0, got {limit}", next="leave --limit out to see every one"
+        )
     if tenant is not None:
         utf8("--tenant", tenant)
 
@@ -72,7 +74,7 @@ def show(
             found = await read_operation(opened, operation, tenant)
             known = parse_operation_id(found.operation_id)
             if known is None:
-                raise NotFound(f"no operation {found.operation_id}")
+                raise NotFound(f"no operation {found.operation_id}", next="check the id and the tenant")
             return found, await story(opened, known)
 
     found, kept = asyncio.run(run())

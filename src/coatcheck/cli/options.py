@@ -19,5 +19,7 @@ def utf8(name: str, value: str) -> str:
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise Refused(f"{name}: expected UTF-8, got other bytes") from None
+        raise Refused(
+            f"{name}: expected UTF-8, got other bytes", next="type it in a terminal whose encoding is UTF-8"
+        ) from None
     return value

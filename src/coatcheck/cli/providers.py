@@ -87,5 +87,5 @@ def _actor(actor: str | None) -> str:
 
 def _given(name: str, text: str) -> str:
     if not text.strip():
-        raise Refused(f"{name}: expected some words, got nothing")
+        raise Refused(f"{name}: expected some words, got nothing", next=f"add {name} 'some words'")
     return utf8(name, text)

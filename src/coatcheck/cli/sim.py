@@ -23,7 +23,7 @@ def sim(
 ) -> None:
     """Serve until told to stop. Prints {"base_url": …} as its first line."""
     if not 0 <= port <= _LARGEST_PORT:
-        raise Refused(f"--port: expected 0 to {_LARGEST_PORT}, got {port}")
+        raise Refused(f"--port: expected 0 to {_LARGEST_PORT}, got {port}", next="--port 0 takes a free one")
     try:
         asyncio.run(serve(port, seed, script, sys.stdout))
     except OSError as error:

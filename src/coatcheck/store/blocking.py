@@ -5,8 +5,13 @@ from contextlib import contextmanager
 from typing import Any
 
 import psycopg
+from psycopg.rows import dict_row
 
-from coatcheck.store.db import OPTIONS, unreachable
+from coatcheck.core.operation import Operation, OperationId
+from coatcheck.store.db import OPTIONS
+from coatcheck.store.operations import Delivery, delivery_of, operation_of
+from coatcheck.store.reaching import unreachable
+from coatcheck.store.statements import statement
 
 
 @contextmanager
@@ -15,6 +20,18 @@ def connected(url: str, name: str) -> Iterator[psycopg.Connection[Any]]:
     try:
         connection = psycopg.connect(url, autocommit=True, application_name=f"coatcheck {name}", **OPTIONS)
     except (psycopg.OperationalError, psycopg.ProgrammingError) as error:
-        raise unreachable(error) from None
+        raise unreachable(error, url) from None
     with connection:
         yield connection
+
+
+def load(connection: psycopg.Connection[Any], operation_id: OperationId) -> tuple[Operation, list[Delivery]]:
+    """One operation that exists, with its outputs, as it stands in the connection's transaction. Raises what psycopg raises.
+
+    Example: `operation, outputs = load(connection, found.operation_id)`.
+    """
+    parameters = {"operation_id": [operation_id]}
+    with connection.cursor(row_factory=dict_row) as cursor:
+        (row,) = cursor.execute(statement("store", "load"), parameters).fetchall()
+        outputs = cursor.execute(statement("store", "load_deliveries"), parameters).fetchall()
+    return operation_of(row), [delivery_of(each) for each in outputs]

@@ -13,8 +13,9 @@ from typing import Any
 import psycopg
 from psycopg.rows import dict_row
 
-from coatcheck.errors import CoatcheckError, CommitUnknown, SettingInvalid, Unavailable
+from coatcheck.errors import CommitUnknown, Unavailable
 from coatcheck.seams import Seams
+from coatcheck.store.reaching import unreachable
 
 Row = dict[str, Any]
 
@@ -128,24 +129,13 @@ class Database:
 
 
 async def connect(url: str, name: str) -> psycopg.AsyncConnection[Row]:
-    """Open an autocommit connection. Raises `Unavailable` when the server cannot be reached; its text never shows the address."""
+    """Open an autocommit connection. Raises `Unavailable` when the server cannot be reached; its text shows neither user nor password."""
     try:
         return await psycopg.AsyncConnection.connect(
             url, autocommit=True, row_factory=dict_row, application_name=f"coatcheck {name}", **OPTIONS
         )
     except (psycopg.OperationalError, psycopg.ProgrammingError) as error:
-        raise unreachable(error) from None
-
-
-def unreachable(error: psycopg.Error) -> CoatcheckError:
-    """Why no connection came about, by the driver's own class and SQLSTATE: its text may carry the address, the user and the password."""
-    if isinstance(error, psycopg.ProgrammingError):
-        return SettingInvalid("COATCHECK_DATABASE_URL: expected an address that libpq reads, got another (not shown)")
-    name = f"{type(error).__name__} {error.sqlstate or ''}".strip()
-    return Unavailable(
-        f"PostgreSQL cannot be reached: {name}",
-        next="Check COATCHECK_DATABASE_URL and that the server runs; nothing changed.",
-    )
+        raise unreachable(error, url) from None
 
 
 @asynccontextmanager
