@@ -4,7 +4,7 @@
 `Failed` the request was understood and cannot be done now, or nobody saw whether it was. Every message says what was expected, what came and what to do next.
 """
 
-from typing import ClassVar
+from typing import ClassVar, Self
 
 
 class CoatcheckError(Exception):
@@ -76,6 +76,16 @@ class MissingExtra(Refused):
     """An optional dependency is not installed; the message names the extra."""
 
     code = "missing_extra"
+
+    @classmethod
+    def of(cls, extra: str, module: str) -> Self:
+        """The refusal for a module that nobody installed, as `MissingExtra.of("worker", "h11")`."""
+        return cls(f"expected the extra {extra} to be installed, got no module {module}", next=install(extra))
+
+
+def install(extra: str) -> str:
+    """What to type for an extra."""
+    return f"pip install 'coatcheck[{extra}]' (from a clone: pip install '.[{extra}]')"
 
 
 class NotFound(CoatcheckError):

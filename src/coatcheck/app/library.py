@@ -5,17 +5,18 @@ No driver is loaded until a connection is there or a read is made.
 
 import asyncio
 from contextlib import ExitStack
-from datetime import datetime
 from decimal import Decimal
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, Unpack
 from weakref import finalize
 
 from coatcheck import enqueue as room
 from coatcheck.app.place import database_of
 from coatcheck.app.views import EnqueuedOperation
 from coatcheck.config import Settings, load_settings
-from coatcheck.core.identity import operation_text
+from coatcheck.core.identity import made_at, operation_text
+from coatcheck.core.operation import DeliveryState, RenderState
+from coatcheck.errors import MissingExtra
 from coatcheck.seams import Seams
 
 if TYPE_CHECKING:
@@ -57,27 +58,17 @@ class Coatcheck:
         specification: object,
         provider: str,
         estimate: Decimal | int | str | None = None,
-        unit: str | None = None,
-        priority: int | None = None,
-        not_before_at: datetime | None = None,
-        dispatch_by_at: datetime | None = None,
+        **wishes: Unpack[room.Wishes],
     ) -> EnqueuedOperation:
         """Write the intent and its first message in the caller's open transaction; the caller commits both or neither.
 
-        `connection` is asynchronous: psycopg, asyncpg or SQLAlchemy. `estimate` is an amount in `unit`. The same key and specification
-        give the same operation with `created` False. Raises `KeyReused` for another specification under the key, `SpecificationInvalid`,
+        `connection` is asynchronous: psycopg, asyncpg or SQLAlchemy. `estimate` is an amount of money; `wishes` are `unit`, `priority`,
+        `not_before_at` and `dispatch_by_at`. The same key and specification give the same operation with `created` False, as far as the
+        answer tells it (`EnqueuedOperation`). Raises `KeyReused` for another specification under the key, `SpecificationInvalid`,
         `NoTransaction` and `Refused`; after each the transaction is still usable.
         """
         request = room.prepare(
-            tenant_id=tenant_id,
-            key=key,
-            provider=provider,
-            specification=specification,
-            estimate=estimate,
-            unit=unit,
-            priority=priority,
-            not_before_at=not_before_at,
-            dispatch_by_at=dispatch_by_at,
+            tenant_id=tenant_id, key=key, provider=provider, specification=specification, estimate=estimate, **wishes
         )
         return _answer(request, await room.enqueue(connection, request, faults=self._seams.faults))
 
@@ -90,31 +81,23 @@ class Coatcheck:
         specification: object,
         provider: str,
         estimate: Decimal | int | str | None = None,
-        unit: str | None = None,
-        priority: int | None = None,
-        not_before_at: datetime | None = None,
-        dispatch_by_at: datetime | None = None,
+        **wishes: Unpack[room.Wishes],
     ) -> EnqueuedOperation:
         """`enqueue` for a blocking connection of psycopg or SQLAlchemy."""
         request = room.prepare(
-            tenant_id=tenant_id,
-            key=key,
-            provider=provider,
-            specification=specification,
-            estimate=estimate,
-            unit=unit,
-            priority=priority,
-            not_before_at=not_before_at,
-            dispatch_by_at=dispatch_by_at,
+            tenant_id=tenant_id, key=key, provider=provider, specification=specification, estimate=estimate, **wishes
         )
         return _answer(request, room.enqueue_sync(connection, request, faults=self._seams.faults))
 
     def for_tenant(self, tenant_id: str) -> "TenantOperations":
         """The reads of one tenant, the only ones there are: `await coatcheck.for_tenant("t1").get(operation_id)`.
 
-        Raises `Refused` for an empty tenant and ModuleNotFoundError without the extra `coatcheck[psycopg]`.
+        Raises `Refused` for an empty tenant and `MissingExtra` without the extra `coatcheck[psycopg]`.
         """
-        from coatcheck.app.reading import TenantOperations  # noqa: PLC0415 - a process that only enqueues loads no second driver
+        try:
+            from coatcheck.app.reading import TenantOperations  # noqa: PLC0415 - a process that only enqueues loads no second driver
+        except ModuleNotFoundError as error:
+            raise MissingExtra.of("psycopg", str(error.name)) from None
 
         return TenantOperations(tenant_id, self._opened)
 
@@ -154,6 +137,13 @@ def _answer(request: room.EnqueueRequest, found: room.Enqueued) -> EnqueuedOpera
         provider=request.provider,
         specification_hash=found.specification_hash,
         phase=found.phase,
+        render_state=RenderState.NONE,
+        remote_status=None,
+        delivery_state=DeliveryState.NOT_STARTED,
+        remote_job_id=None,
         revision=found.revision,
+        created_at=made_at(found.operation_id),
+        updated_at=made_at(found.operation_id),
+        outputs=(),
         created=found.created,
     )

