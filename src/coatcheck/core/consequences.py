@@ -170,7 +170,11 @@ def finish(at: Setting, event: ev.Snapshot) -> SnapshotStep:
     if state is not RenderState.SUCCEEDED:
         return _look(at, event, state, _accounting(at, event))
     deliver = tuple(Aim(lane=delivery_lane(output.index), action=Action.DELIVER) for output in event.outputs)
-    return _look(at, event, state, (Drop(lane=COURSE), *deliver), outputs=event.outputs)
+    incident = None
+    if event.unusable_count:
+        detail = f"{event.unusable_count} of {event.unusable_count + len(event.outputs)} outputs cannot be fetched as described"
+        incident = Incident(kind="output_unusable", boundary=Boundary.THEIRS, detail=detail)
+    return _look(at, event, state, (Drop(lane=COURSE), *deliver), outputs=event.outputs, incident=incident)
 
 
 def _accounting(at: Setting, event: ev.Snapshot) -> tuple[LaneChange, ...]:
