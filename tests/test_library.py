@@ -5,6 +5,7 @@ import dataclasses
 import subprocess
 import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import psycopg
@@ -65,13 +66,46 @@ def test_enqueue_answers_what_was_committed(library: Coatcheck, connection: psyc
     )
     again = library.enqueue_sync(connection, tenant_id="t1", key="k1", specification=SPECIFICATION, provider="genace")
     assert (made.created, made.revision, made.phase) == (True, 0, Phase.PREPARED)
+    assert isinstance(made, Operation)
     assert again == dataclasses.replace(made, created=False)
     assert made.operation_id.startswith("op_")
     with pytest.raises(KeyReused):
         library.enqueue_sync(connection, tenant_id="t1", key="k1", specification={}, provider="genace")
     connection.commit()
     found = asyncio.run(_get(library, "t1", made.operation_id))
-    assert (found.operation_key, found.specification_hash, found.phase) == ("k1", made.specification_hash, "prepared")
+    told, stored = made.as_json(), found.as_json()
+    assert told == {**stored, "created": True, "created_at": told["created_at"], "updated_at": told["updated_at"]}
+    assert made.created_at == made.updated_at
+    assert abs(found.created_at - made.created_at) < timedelta(seconds=1)
+
+
+def test_what_was_found_is_told_as_far_as_the_answer_goes(library: Coatcheck, connection: psycopg.Connection) -> None:
+    made = library.enqueue_sync(connection, tenant_id="t1", key="k1", specification=SPECIFICATION, provider="genace")
+    connection.execute("update coatcheck.operations set phase = 'cancelled', revision = 1")
+    again = library.enqueue_sync(connection, tenant_id="t1", key="k1", specification=SPECIFICATION, provider="genace")
+    assert again == dataclasses.replace(made, created=False, phase=Phase.CANCELLED, revision=1)
+
+
+def test_wishes_are_passed_on(library: Coatcheck, connection: psycopg.Connection) -> None:
+    later = datetime(2099, 1, 1, tzinfo=UTC)
+    library.enqueue_sync(
+        connection,
+        tenant_id="t1",
+        key="k1",
+        specification=SPECIFICATION,
+        provider="genace",
+        estimate=2,
+        unit="frames",
+        priority=3,
+        not_before_at=later,
+        dispatch_by_at=later,
+    )
+    row = connection.execute(
+        "select estimate, unit, priority, not_before_at, dispatch_by_at from coatcheck.operations"
+    ).fetchone()
+    assert row == (2, "frames", 3, later, later)
+    with pytest.raises(TypeError, match="colour"):
+        library.enqueue_sync(connection, tenant_id="t1", key="k2", specification={}, provider="genace", colour="red")  # type: ignore[call-arg]
 
 
 def test_a_rolled_back_transaction_leaves_nothing(library: Coatcheck, database: postgres.Database) -> None:

@@ -1,12 +1,13 @@
 """The text form of ids: one spelling each, and everything else is no id."""
 
+from datetime import UTC, datetime
 from uuid import UUID
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coatcheck.core.identity import operation_text, parse_operation_id
+from coatcheck.core.identity import made_at, operation_text, parse_operation_id
 from coatcheck.core.operation import OperationId
 
 
@@ -56,3 +57,9 @@ def test_the_text_is_that_of_a_typeid() -> None:
 )
 def test_what_does_not_spell_an_id_canonically_is_no_id(text: str) -> None:
     assert parse_operation_id(text) is None
+
+
+def test_an_id_tells_when_it_was_made() -> None:
+    """The example of RFC 9562, appendix A.6."""
+    known = OperationId(UUID("017f22e2-79b0-7cc3-98c4-dc0c0c07398f"))
+    assert made_at(known) == datetime(2022, 2, 22, 19, 22, 22, tzinfo=UTC)

@@ -1,6 +1,6 @@
 """An operation as the outer contract shows it: its fields and their names are promised, in Python as in JSON."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 
 from coatcheck.core.operation import DeliveryState, Phase, RenderState
@@ -45,26 +45,20 @@ class Operation:
 
     def as_json(self) -> Json:
         """The fields by name, instants in ISO 8601 and UTC."""
-        found = {name: _plain(getattr(self, name)) for name in self.__slots__}
+        found = {each.name: _plain(getattr(self, each.name)) for each in fields(self)}
         return found | {"outputs": [output.as_json() for output in self.outputs]}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EnqueuedOperation:
-    """What enqueue answers. `created` is False when an earlier call had made the operation, whatever became of it since."""
+class EnqueuedOperation(Operation):
+    """The operation that enqueue made, or found: `created` is False when an earlier call had made it.
 
-    operation_id: str
-    tenant_id: str
-    operation_key: str
-    provider: str
-    specification_hash: str
-    phase: Phase
-    revision: int
+    An application's role may enqueue and not read, so this is what the answer tells: id, hash, phase and revision as they are. All else is
+    as at the beginning (`none`, `not_started`, no output), and both instants are the one in the id, good to some milliseconds. Of an operation that
+    was created that is all there is; how far one that was found has come, `for_tenant(…).get(operation_id)` reads.
+    """
+
     created: bool
-
-    def as_json(self) -> Json:
-        """The fields by name."""
-        return {name: getattr(self, name) for name in self.__slots__}
 
 
 def _plain(value: object) -> object:

@@ -5,6 +5,7 @@ that of a TypeID, which equals a lower-case ULID of the same bits.
 """
 
 import re
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from ulid import ULID
@@ -12,6 +13,7 @@ from ulid import ULID
 from coatcheck.core.operation import OperationId
 
 _PREFIX = "op_"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # 26 characters carry 130 bits: a first character above 7 would not fit in 128.
 _SUFFIX = re.compile(r"[0-7][0-9a-hjkmnp-tv-z]{25}", re.ASCII)
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII | re.IGNORECASE)
@@ -20,6 +22,11 @@ _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII | re
 def operation_text(operation_id: OperationId) -> str:
     """The id as people and logs see it, as `operation_text(OperationId(UUID(int=1))) == "op_00000000000000000000000001"`."""
     return _PREFIX + str(ULID.from_uuid(operation_id)).lower()
+
+
+def made_at(operation_id: OperationId) -> datetime:
+    """When the id was made: the first 48 bits of a UUIDv7 count milliseconds from 1970."""
+    return _EPOCH + timedelta(milliseconds=operation_id.int >> 80)
 
 
 def parse_operation_id(text: str) -> OperationId | None:

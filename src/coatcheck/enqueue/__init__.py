@@ -6,10 +6,10 @@ the caller knows what else is in the transaction.
 
 from coatcheck.enqueue import kinds
 from coatcheck.enqueue.answer import Enqueued, read_answer
-from coatcheck.enqueue.request import EnqueueRequest, prepare
+from coatcheck.enqueue.request import EnqueueRequest, Wishes, prepare
 from coatcheck.seams import Faults, Point
 
-__all__ = ["EnqueueRequest", "Enqueued", "enqueue", "enqueue_sync", "prepare"]
+__all__ = ["EnqueueRequest", "Enqueued", "Wishes", "enqueue", "enqueue_sync", "prepare"]
 
 _NO_FAULTS = Faults()
 

@@ -5,6 +5,7 @@ import re
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
+from typing import TypedDict
 
 from coatcheck.config.names import PROVIDER_NAME
 from coatcheck.core.fingerprint import Fingerprint, fingerprint
@@ -37,6 +38,15 @@ class EnqueueRequest:
     provider: str
     specification_hash: str
     text: Unshown = field(repr=False)
+
+
+class Wishes(TypedDict, total=False):
+    """What may be said beside the intent. `unit` is the estimate's, `priority` is kept and not looked at yet; instants need an offset."""
+
+    unit: str | None
+    priority: int | None
+    not_before_at: datetime | None
+    dispatch_by_at: datetime | None
 
 
 def prepare(
