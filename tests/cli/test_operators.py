@@ -130,12 +130,33 @@ def test_doctor_finds_a_sound_installation_sound(provided: Terminal) -> None:
     assert found["database"]["reading"].startswith("PostgreSQL ")
     assert "superuser" in found["role"]["reading"]
     assert found["role"]["verdict"] == "warning"
+    assert not (provided.folder / "outputs").exists()
     assert provided.run("doctor").code == 0
+
+
+def test_doctor_says_nothing_about_leases_that_no_provider_determines(terminal: Terminal) -> None:
+    found = verdicts(terminal, 0)
+    assert found["lease dispatch"]["reading"] == "computed where workers run"
+
+
+@pytest.mark.parametrize("command", [["doctor"], ["worker"]], ids=" ".join)
+def test_a_sink_that_cannot_be_written_is_found_before_anything_is_paid(provided: Terminal, command: list[str]) -> None:
+    """Not even root can make a folder there."""
+    ended = provided.run(*command, "--json", COATCHECK_SINK="file:///proc/nope")
+    if command == ["worker"]:
+        assert (ended.code, ended.error["code"]) == (2, "setting_invalid")
+        assert "COATCHECK_SINK" in ended.error["message"]
+        assert "/proc/nope" in ended.error["message"]
+    else:
+        (sink,) = [check for check in ended.object["checks"] if check["name"] == "sink"]
+        assert (ended.code, sink["verdict"]) == (5, "failed")
+        assert sink["reading"].startswith("/proc/nope: ")
 
 
 def test_doctor_names_what_cannot_work_with_5(provided: Terminal, database: postgres.Database) -> None:
     (provided.folder / "file").touch()
     broken = {"COATCHECK_LEASE__DELIVER_S": "1", "COATCHECK_SINK": f"file://{provided.folder}/file/outputs"}
+    assert "Not a directory" in verdicts(provided, 5, **broken)["sink"]["reading"]
     found = verdicts(provided, 5, **broken)
     assert {name for name, check in found.items() if check["verdict"] == "failed"} == {"lease deliver", "sink"}
     with database.connect() as connection:

@@ -1,7 +1,6 @@
-"""Whether this installation can work: each check with its reading, its limit and the remedy. Checks read and never repair."""
+"""Whether this installation can work: each check with its reading, its limit and the remedy. Checks leave nothing behind and never repair."""
 
 import enum
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +8,9 @@ from pathlib import Path
 from coatcheck.config import ProviderSettings, Settings
 from coatcheck.config.names import provider_variable
 from coatcheck.config.sizing import LeaseSum, lease_arithmetic
+from coatcheck.delivery.trial import trouble_of
 from coatcheck.errors import CommitUnknown, SchemaMismatch, SettingInvalid, Unavailable
+from coatcheck.seams import Seams
 from coatcheck.store import schema
 from coatcheck.store.blocking import connected
 from coatcheck.store.db import Database
@@ -38,10 +39,10 @@ class Check:
     remedy: str = ""
 
 
-def settings_checks(settings: Settings) -> Iterator[Check]:
-    """What the settings alone tell: leases, providers and the sink."""
+def settings_checks(settings: Settings, seams: Seams) -> Iterator[Check]:
+    """What this machine tells: leases, providers and the sink."""
     for each in lease_arithmetic(settings).all:
-        yield _lease(each)
+        yield _lease(each, is_assumed=not settings.providers)
     if not settings.providers:
         yield Check(
             name="providers",
@@ -52,7 +53,7 @@ def settings_checks(settings: Settings) -> Iterator[Check]:
         )
     for provider in settings.providers.values():
         yield _provider(provider)
-    yield _sink(settings.sink_path)
+    yield _sink(settings.sink_path, seams)
 
 
 async def database_checks(settings: Settings, url: str, database: Database) -> list[Check]:
@@ -72,10 +73,17 @@ async def database_checks(settings: Settings, url: str, database: Database) -> l
     return [*found, *_work(await read_stats(database))]
 
 
-def _lease(each: LeaseSum) -> Check:
+def _lease(each: LeaseSum, *, is_assumed: bool) -> Check:
+    """Without a provider the sum lacks what a provider takes, so it says nothing about the leases of a worker."""
     label = f"COATCHECK_LEASE__{each.role.upper()}_S"
     name = f"lease {each.role}"
     reading, limit = f"{each.lease_s:g} s", f"at least {each.text}"
+    if is_assumed and each.configured_s is None:
+        return Check(
+            name=name, verdict=Verdict.OK, reading="computed where workers run", limit="a provider is configured"
+        )
+    if is_assumed:
+        limit += ", and what the provider takes"
     if each.fits:
         return Check(name=name, verdict=Verdict.OK, reading=reading, limit=limit)
     return _failed(name, reading, limit, f"raise {label} to {each.needed_s:g} or more, or remove it")
@@ -99,16 +107,14 @@ def _provider(provider: ProviderSettings) -> Check:
     )
 
 
-def _sink(folder: Path) -> Check:
-    """Workers make the folder at the first delivery, so it is the nearest one above that must take it."""
-    nearest = next(each for each in (folder, *folder.parents) if each.exists())
-    limit = "a folder that can be written"
-    if nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK):
-        reading = "can be written" if nearest == folder else "will be made at the first delivery"
-        return Check(name="sink", verdict=Verdict.OK, reading=reading, limit=limit)
-    return _failed(
-        "sink", f"cannot be written: {nearest}", limit, "set COATCHECK_SINK, or give this account the folder"
-    )
+def _sink(folder: Path, seams: Seams) -> Check:
+    """Tried out, by the account that runs the check; workers make the folder themselves."""
+    limit = "a folder in which this account can make, write, link and remove"
+    trouble = trouble_of(folder, seams=seams, keep_folders=False)
+    if trouble is None:
+        return Check(name="sink", verdict=Verdict.OK, reading=f"{folder} was tried out", limit=limit)
+    remedy = "give the workers' account the folder, or set COATCHECK_SINK to another"
+    return _failed("sink", f"{folder}: {trouble}", limit, remedy)
 
 
 def _server(server: Server) -> Check:

@@ -18,8 +18,8 @@ _MARKS = {Verdict.OK: "✓", Verdict.WARNING: "!", Verdict.FAILED: "✗"}
 
 def doctor(*, as_json: AsJson = False) -> int:
     """Check settings, leases, providers, sink, database, role, schema and what lies there unclaimed."""
-    settings = load_settings()
-    found = [*asyncio.run(_asked(settings)), *settings_checks(settings)]
+    settings, seams = load_settings(), Seams.real()
+    found = [*asyncio.run(_asked(settings, seams)), *settings_checks(settings, seams)]
     is_sound = all(each.verdict is not Verdict.FAILED for each in found)
     if as_json:
         write_object({"ok": is_sound, "checks": [asdict(each) for each in found]})
@@ -28,8 +28,7 @@ def doctor(*, as_json: AsJson = False) -> int:
     return 0 if is_sound else FINDINGS
 
 
-async def _asked(settings: Settings) -> list[Check]:
-    seams = Seams.real()
+async def _asked(settings: Settings, seams: Seams) -> list[Check]:
     with database_of(settings, seams) as url:
         async with opened(url, seams=seams, name="doctor") as database:
             return await database_checks(settings, url, database)
