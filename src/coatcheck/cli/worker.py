@@ -16,6 +16,7 @@ from coatcheck.cli.output import say
 from coatcheck.config import Settings, load_settings
 from coatcheck.config.sizing import check_leases
 from coatcheck.core.actions import Action
+from coatcheck.delivery.trial import trouble_of
 from coatcheck.errors import Refused, SettingInvalid
 from coatcheck.seams import Seams
 from coatcheck.store import schema
@@ -45,6 +46,16 @@ def worker(
         with connected(url, "worker") as connection:
             schema.check_schema(connection)
         return asyncio.run(_run(settings, url, seams, chosen, until_idle=until_idle))
+
+
+def _check_sink(settings: Settings, seams: Seams) -> None:
+    """A worker that could not keep an output would find out only after the render was paid."""
+    trouble = trouble_of(settings.sink_path, seams=seams, keep_folders=True)
+    if trouble is not None:
+        raise SettingInvalid(
+            f"COATCHECK_SINK: expected a folder that this account can write, got {settings.sink_path} ({trouble})",
+            next="give this account the folder, or set COATCHECK_SINK=file:///another/folder",
+        )
 
 
 def _check_descriptors(settings: Settings) -> None:
@@ -91,7 +102,10 @@ def _roles(text: str) -> list[Action]:
     words = [word.strip() for word in text.split(",") if word.strip()]
     unknown = [word for word in words if word not in ROLES]
     if unknown or not words:
-        raise Refused(f"--roles: expected some of {', '.join(ROLES)} between commas, got {text!a}")
+        raise Refused(
+            f"--roles: expected some of {', '.join(ROLES)} between commas, got {text!a}",
+            next="leave --roles out to run them all",
+        )
     return [role for role in ROLES if role in words]
 
 
