@@ -48,7 +48,7 @@ wheel: ## build dist/coatcheck-….whl
 	@scripts/set-up dev
 	@$(BIN)/python -m build --wheel --no-isolation --outdir dist
 
-clean: ## delete all that the other targets made, databases included
+clean: ## delete all that the other targets made, with the databases of tests and demo
 	@scripts/remove-databases
 	@rm -rf .venv .venv-* .coatcheck .postgres build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from coatcheck.demo.premises import remove
+from coatcheck.errors import Failed
+from coatcheck.seams import Seams
 from demo.stage import LONGEST_S, SMALL, Stage
 from waiting import until
 
@@ -39,6 +42,25 @@ def test_a_demo_settles_its_account_and_its_database_can_be_looked_at_afterwards
     listed = stage.coatcheck("operations", "list", "--json", "--phase", "uncertain")
     assert len(listed.stdout.splitlines()) == figures["uncertain"], listed.stderr
     assert stage.left_running() == []
+
+    pointer = stage.demo_home / "postgres" / "place"
+    server = Path(pointer.read_text()) if pointer.exists() else stage.demo_home / "postgres"
+    assert server.is_dir()
+    remove(stage.demo_home, seams=Seams.real())
+    assert not server.exists()
+    assert not stage.demo_home.exists()
+    assert (stage.home / "out.txt").exists()
+
+
+def test_what_no_demo_made_is_not_removed_and_what_one_uses_neither(tmp_path: Path) -> None:
+    kept = tmp_path / "outputs"
+    kept.mkdir()
+    remove(tmp_path, seams=Seams.real())
+    with (tmp_path / "demo.lock").open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with pytest.raises(Failed, match="only demo"):
+            remove(tmp_path, seams=Seams.real())
+    assert kept.is_dir()
 
 
 def test_a_delivered_file_that_vanishes_before_the_account_makes_the_demo_fail_and_people_see_which_line(

@@ -16,6 +16,7 @@ from coatcheck.config import load_settings
 from coatcheck.demo.account import Account, settled
 from coatcheck.demo.crew import WORKER
 from coatcheck.demo.performance import Performance
+from coatcheck.demo.premises import home_of
 from coatcheck.demo.story import tell
 from coatcheck.demo.telling import telling
 from coatcheck.errors import Refused
@@ -36,7 +37,7 @@ def run(
     """
     if operations < LEAST:
         raise Refused(f"--operations: expected at least {LEAST}, got {operations}", next="coatcheck demo")
-    home = load_settings().home / "demo"
+    home = home_of(load_settings())
     seams = seams or Seams.real()
     try:
         account = asyncio.run(_performed(home, operations, seed, seams, command))

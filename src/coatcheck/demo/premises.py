@@ -17,12 +17,14 @@ from pathlib import Path
 import psycopg
 from psycopg import sql
 
+from coatcheck.config import Settings
 from coatcheck.devdb import DevPostgres
 from coatcheck.errors import Failed
 from coatcheck.seams import Seams
 
 _ADMINISTRATION = "postgres"
 _LASTING = "coatcheck"
+_LOCK = "demo.lock"
 _SERVER = {
     # What the demo loses in a power failure is its own account, and the commits of two cores' one disk are not its subject.
     "fsync": "off",
@@ -62,6 +64,23 @@ async def opened(home: Path, *, seams: Seams) -> AsyncIterator[Premises]:
             server.stop()
 
 
+def home_of(settings: Settings) -> Path:
+    """Where the demo keeps its own, under COATCHECK_HOME and apart from what else lies there."""
+    return settings.home / "demo"
+
+
+def remove(home: Path, *, seams: Seams) -> None:
+    """Delete what demos left in `home`: server, outputs, logs. Nothing where none ever ran.
+
+    Raises `Failed` while a demo runs there or a command still looks around.
+    """
+    if not (home / _LOCK).exists():
+        return
+    with _alone(home):
+        DevPostgres(home, seams=seams).remove()
+        shutil.rmtree(home)
+
+
 async def _uninterrupted(server: DevPostgres) -> None:
     """Start it in a thread, and wait for the thread even when interrupted: a server half started could not be stopped."""
     starting = asyncio.ensure_future(asyncio.to_thread(server.start))
@@ -75,7 +94,7 @@ async def _uninterrupted(server: DevPostgres) -> None:
 @contextmanager
 def _alone(home: Path) -> Iterator[None]:
     home.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(home / "demo.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    descriptor = os.open(home / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
