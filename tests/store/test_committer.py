@@ -1,4 +1,4 @@
-"""The committer: large batches under load, bad rows alone, nothing lost in an outage, and no mark written twice."""
+"""The committer: large batches under load, bad rows alone, nothing lost in an outage, and an end that waits only for what must not be lost."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -9,20 +9,10 @@ from typing import Any
 import psycopg
 import pytest
 
-import postgres
-from coatcheck.core import events as ev
-from coatcheck.core.operation import DispatchId, OperationId, RemoteJobId
 from coatcheck.errors import CommitUnknown, Unavailable
 from coatcheck.seams import Seams
-from coatcheck.store import schema
-from coatcheck.store.committer import BATCH, Committer, Lane
-from coatcheck.store.db import Database, Trouble, trouble
-from coatcheck.store.door import ConcludeSave, DecideSave, Door, MarkSave, Save, Saved, Status
-from store.ground import Ground
-from store.invariants import assert_invariants
-from waiting import until_async
-
-MARK_UNKNOWN = Saved(status=Status.UNKNOWN)
+from coatcheck.store.committer import BATCH, STOP_S, Committer, Lane
+from coatcheck.store.db import Trouble, trouble
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +190,76 @@ def test_closing_writes_what_waits_and_refuses_what_comes_later() -> None:
     assert sum(len(batch) for batch in trial(story).written) == 10
 
 
+def away(_batch: Sequence[Item]) -> None:
+    raise Unavailable("away", next="wait")
+
+
+def test_once_the_worker_drains_only_what_lasts_waits_for_the_database() -> None:
+    async def story(writer: Writer, made: Committer) -> None:
+        writer.fails = away
+        writer.held.set()
+        lasting = asyncio.create_task(made.save(Item(1), lasting=True))
+        brief = asyncio.create_task(made.save(Item(2)))
+        await asyncio.sleep(0)
+        made.drain()
+        with pytest.raises(Unavailable):
+            await brief
+        with pytest.raises(Unavailable):
+            await made.save(Item(3))
+        assert not lasting.done()
+        writer.fails = lambda _batch: None
+        assert await lasting == "1"
+        assert await made.save(Item(4)) == "4"
+
+    assert [item.key for batch in trial(story).written for item in batch] == [1, 4]
+
+
+def test_a_connection_that_broke_is_no_reason_to_give_up_while_draining() -> None:
+    async def story(writer: Writer, made: Committer) -> None:
+        errors = iter([CommitUnknown("broke", next="look")])
+
+        def fails(_batch: Sequence[Item]) -> None:
+            for error in errors:
+                raise error
+
+        writer.fails = fails
+        writer.held.set()
+        made.drain()
+        assert await made.save(Item(1)) == "1"
+
+    trial(story)
+
+
+def test_stopped_it_gives_up_even_what_lasts_and_takes_nothing_more() -> None:
+    async def story(writer: Writer, made: Committer) -> None:
+        writer.fails = away
+        writer.held.set()
+        lasting = asyncio.create_task(made.save(Item(1), lasting=True))
+        await asyncio.sleep(0)
+        made.stop()
+        with pytest.raises(Unavailable):
+            await lasting
+        with pytest.raises(Unavailable):
+            await made.save(Item(2))
+
+    assert trial(story).written == []
+
+
+def test_stopped_it_waits_a_moment_for_a_database_that_does_not_answer_and_no_longer() -> None:
+    async def story() -> None:
+        writer = Writer()
+        made = Committer({Item: Lane(write=writer.write, key=lambda item: item.key)}, seams=Seams.real())
+        lasting = asyncio.create_task(made.save(Item(1), lasting=True))
+        await asyncio.sleep(0)
+        made.stop()
+        async with asyncio.timeout(STOP_S + 5):
+            with pytest.raises(Unavailable):
+                await lasting
+            await made.close()
+
+    asyncio.run(story())
+
+
 def test_whoever_waits_when_the_loop_ends_hears_of_it() -> None:
     async def story() -> list[Any]:
         writer = Writer()
@@ -228,211 +288,3 @@ def test_whoever_waits_when_the_loop_ends_hears_of_it() -> None:
 )
 def test_trouble_is_read_from_the_state_of_the_error(state: str, expected: Trouble) -> None:
     assert trouble(psycopg.errors.lookup(state)("text is not read")) is expected
-
-
-# -- on a real server --------------------------------------------------------------------------------------------------
-
-
-@dataclass(kw_only=True)
-class Office:
-    """A committer of marks, conclusions and decisions as a worker has it, on a connection of its own."""
-
-    database: Database
-    made: Committer
-
-    async def save_all(self, saves: Sequence[Save]) -> list[Saved]:
-        return list(await asyncio.gather(*(self.made.save(save) for save in saves)))
-
-
-@asynccontextmanager
-async def office(url: str, name: str = "office") -> AsyncIterator[Office]:
-    seams = Seams.real()
-    database = Database(url, seams=seams, name=name)
-    door = Door(database, "worker-1")
-    made = Committer(
-        {
-            MarkSave: Lane(write=door.mark, key=lambda save: save.step.operation_id, on_unknown=lambda _: MARK_UNKNOWN),
-            ConcludeSave: Lane(write=door.conclude, key=lambda save: save.step.operation_id),
-            DecideSave: Lane(write=door.decide, key=lambda save: save.step.operation_id),
-        },
-        seams=seams,
-    )
-    try:
-        yield Office(database=database, made=made)
-    finally:
-        await made.close()
-        await database.close()
-
-
-def accepting(ground: Ground, operation_ids: Sequence[OperationId]) -> list[Save]:
-    """Conclusions for marked operations."""
-    return [
-        ground.as_save(
-            ground.step(each, ev.Accepted(dispatch_id=ground.mark(each), remote_job_id=RemoteJobId(f"job-{each}")))
-        )
-        for each in operation_ids
-    ]
-
-
-def marking(ground: Ground, operation_ids: Sequence[OperationId]) -> list[Save]:
-    return [
-        ground.as_save(ground.step(each, ev.Mark(dispatch_id=DispatchId(ground.seams.ids.uuid7()), account="genace")))
-        for each in operation_ids
-    ]
-
-
-def test_many_concurrent_saves_take_few_commits(ground: Ground) -> None:
-    operation_ids = ground.enqueue_many(200)
-    marks = marking(ground, operation_ids)
-
-    async def story() -> None:
-        async with office(ground.database.url) as here:
-            assert all(saved.applied for saved in await here.save_all(marks))
-            assert here.made.commit_count <= 3
-
-    asyncio.run(story())
-
-
-def test_a_bad_row_among_paid_ids_fails_alone(ground: Ground) -> None:
-    saves = accepting(ground, ground.enqueue_many(30))
-    bad = saves[11]
-    assert isinstance(bad, ConcludeSave)
-    saves[11] = replace(bad, reply=b"x" * 5000)
-
-    async def story() -> list[Any]:
-        async with office(ground.database.url) as here:
-            return list(await asyncio.gather(*(here.made.save(save) for save in saves), return_exceptions=True))
-
-    answers = asyncio.run(story())
-    assert [number for number, answer in enumerate(answers) if isinstance(answer, psycopg.errors.CheckViolation)] == [
-        11
-    ]
-    assert sum(isinstance(answer, Saved) and answer.applied for answer in answers) == 29
-
-
-@pytest.mark.parametrize("when", ["while it waits for a row", "when it is idle"])
-@pytest.mark.parametrize("kind", ["marks", "conclusions"])
-def test_a_connection_that_is_cut_loses_nothing_and_marks_nothing_twice(ground: Ground, kind: str, when: str) -> None:
-    operation_ids = ground.enqueue_many(10)
-    saves = marking(ground, operation_ids) if kind == "marks" else accepting(ground, operation_ids)
-    holder = ground.enter_context(ground.database.connect())
-    kill = "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'coatcheck victim'"
-
-    async def story() -> list[Saved]:
-        async with office(ground.database.url, "victim") as here:
-            await here.database.fetch("select 1")
-            if when == "when it is idle":
-                ground.connection.execute(kill)
-                return await here.save_all(saves)
-            holder.execute("begin")
-            holder.execute("select from coatcheck.operations for no key update")
-            saving = asyncio.create_task(here.save_all(saves))
-            await until_async(ground.lock_waiters)
-            ground.connection.execute(kill)
-            await until_async(lambda: not ground.lock_waiters() or kind == "conclusions")
-            holder.execute("commit")
-            return await saving
-
-    answers = asyncio.run(story())
-    phases = {ground.operation(each).phase for each in operation_ids}
-    if kind == "marks":
-        assert answers == [MARK_UNKNOWN] * 10
-        assert phases == {"prepared"}
-    else:
-        assert all(saved.applied for saved in answers)
-        assert phases == {"accepted"}
-        assert {ground.operation(each).revision for each in operation_ids} == {2}
-
-
-WARNING = """
-create function coatcheck.warn() returns trigger language plpgsql as
-  $$ begin raise warning 'committed locally, as a cancelled wait for a standby says it' using errcode = '01000'; return null; end $$;
-create trigger warns after update on coatcheck.operations for each statement when (pg_trigger_depth() = 0) execute function coatcheck.warn();
-"""
-
-
-def test_a_commit_with_a_warning_is_unknown_so_no_mark_is_trusted(ground: Ground) -> None:
-    (operation_id,) = ground.enqueue_many(1)
-    (mark,) = marking(ground, [operation_id])
-    ground.connection.execute(WARNING)
-
-    async def story() -> list[Saved]:
-        async with office(ground.database.url) as here:
-            with pytest.raises(CommitUnknown):
-                await here.database.fetch("update coatcheck.operations set updated_at = updated_at")
-            assert await here.database.fetch("select 1 as one") == [{"one": 1}]
-            return await here.save_all([mark])
-
-    assert asyncio.run(story()) == [MARK_UNKNOWN]
-    assert ground.operation(operation_id).phase == "dispatching"
-
-
-def test_a_conclusion_with_a_warning_is_written_until_it_is_known_once_in_effect(ground: Ground) -> None:
-    operation_ids = ground.enqueue_many(3)
-    saves = accepting(ground, operation_ids)
-    ground.connection.execute(WARNING)
-
-    async def story() -> list[Saved]:
-        async with office(ground.database.url) as here:
-            saving = asyncio.create_task(here.save_all(saves))
-            await until_async(
-                lambda: all(
-                    ground.sql("select phase = 'accepted' as is_so from coatcheck.operations")[n]["is_so"]
-                    for n in range(3)
-                )
-            )
-            ground.sql("drop trigger warns on coatcheck.operations")
-            return await saving
-
-    assert {saved.status for saved in asyncio.run(story())} == {Status.EVIDENCE}
-    for operation_id in operation_ids:
-        operation = ground.operation(operation_id)
-        assert (operation.phase, operation.remote_job_id) == ("accepted", f"job-{operation_id}")
-        assert ground.all("incidents", operation_id) == []
-        assert len(ground.all("remote_jobs", operation_id)) == 1
-
-
-def test_no_transaction_of_ours_is_open_between_statements(ground: Ground) -> None:
-    """S8: whatever a worker does between two statements, PostgreSQL shows its sessions idle and without a transaction."""
-    saves = accepting(ground, ground.enqueue_many(3))
-    ours = "select state, xact_start from pg_stat_activity where application_name like 'coatcheck %' and datname = current_database()"
-
-    async def story() -> None:
-        async with office(ground.database.url) as here:
-            await here.save_all(saves)
-            with pytest.raises(psycopg.errors.UndefinedTable):
-                await here.database.fetch("select from nowhere")
-            sessions = ground.sql(ours)
-            assert len(sessions) >= 1
-            assert {(row["state"], row["xact_start"]) for row in sessions} == {("idle", None)}
-
-    asyncio.run(story())
-
-
-@pytest.mark.parametrize("mode", ["fast", "immediate"])
-def test_a_restart_of_the_server_is_waited_out(pytestconfig: pytest.Config, mode: str) -> None:
-    with postgres.served(str(pytestconfig.getoption("--pg"))) as own:
-        with psycopg.connect(own.url("postgres"), autocommit=True) as connection:
-            connection.execute("create database restarted")
-        with psycopg.connect(own.url("restarted")) as connection:
-            schema.migrate_up(connection)
-        database = postgres.Database(name="restarted", url=own.url("restarted"), server=own)
-        with Ground(database) as ground, database.connect() as holder:
-            saves = accepting(ground, ground.enqueue_many(20))
-            holder.execute("begin")
-            holder.execute("select from coatcheck.operations for no key update")
-
-            async def story() -> list[Saved]:
-                async with office(database.url) as here:
-                    saving = asyncio.create_task(here.save_all(saves))
-                    await until_async(ground.lock_waiters)
-                    await asyncio.to_thread(own.restart, mode)
-                    return await saving
-
-            assert all(saved.applied for saved in asyncio.run(story()))
-            for cut in (holder, ground.connection):
-                cut.close()
-        with database.connect() as connection:
-            assert_invariants(connection)
-            found = connection.execute("select phase, revision, count(*) from coatcheck.operations group by 1, 2")
-            assert found.fetchall() == [("accepted", 2, 20)]

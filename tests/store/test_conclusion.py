@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 import postgres
 from coatcheck.core import events as ev
 from coatcheck.core.operation import Operation, RemoteJobId
+from coatcheck.queue.leases import Leases
 from coatcheck.seams import Seams
 from coatcheck.store.committer import Committer, Lane
 from coatcheck.store.db import Database
@@ -14,6 +15,9 @@ from coatcheck.store.door import ConcludeSave, Door
 from coatcheck.store.requests import OperationOf, Reader
 from coatcheck.workers.conclusion import Ended, conclude
 from coatcheck.workers.desk import Desk
+from coatcheck.workers.lessor import Lessor
+from coatcheck.workers.renewal import Renewer
+from coatcheck.workers.tally import Tally
 from store.ground import SEEN, Ground
 
 JOB = RemoteJobId("job-1")
@@ -30,9 +34,18 @@ async def desk_on(database: postgres.Database) -> AsyncIterator[Desk]:
     reads = Committer(
         {OperationOf: Lane(write=Reader(line).operations, key=lambda read: read.operation_id)}, seams=seams
     )
-    yield Desk(worker="w", seams=seams, money=money, looks=reads, reads=reads)
-    await money.close()
-    await reads.close()
+    leases = Leases(line, "w")
+    desk = Desk(
+        worker="w",
+        seams=seams,
+        money=money,
+        looks=reads,
+        reads=reads,
+        wake=Lessor(leases, line, {}, seams).wake,
+        renew=Renewer(leases, seams, Tally()).renew,
+    )
+    yield desk
+    await desk.close()
     await line.close()
 
 

@@ -38,12 +38,11 @@ from coatcheck.workers.observe import Observer, Watching
 from coatcheck.workers.reconcile import Reconciler
 from coatcheck.workers.renewal import Renewer, settled
 from coatcheck.workers.report import Reporter
+from coatcheck.workers.tally import Tally
 
 ROLES = (Action.DISPATCH, Action.OBSERVE, Action.DELIVER, Action.RECONCILE)
 _REST_S = 0.05
 """How long the committer of looks may let company come. A paid id waits for nobody."""
-CONNECTIONS = 5
-"""PostgreSQL connections of one worker process."""
 
 
 _ABANDONED_S = 24 * 3600.0
@@ -78,14 +77,20 @@ async def worker_of(
         tls = secure_context()
         gets = await stack.enter_async_context(Gets(tls=tls, seams=seams))
         leases = Leases(lines.leases, incarnation)
-        desk = _desk(lines, incarnation, seams)
-        renewer = Renewer(leases, seams, desk.tally, desk.lost)
-        desk.renew = renewer.renew
+        tally = Tally()
+        renewer = Renewer(leases, seams, tally)
         lessor = Lessor(leases, lines.leases, _capacities(settings, sums, roles), seams)
-        desk.wake = lessor.wake
-        reporter = Reporter(
-            lines.reads, worker=incarnation, version=VERSION, roles=roles, tally=desk.tally, seams=seams
+        desk = Desk(
+            worker=incarnation,
+            seams=seams,
+            money=_money(lines.money, incarnation, seams),
+            looks=_looks(lines.looks, incarnation, seams),
+            reads=_reads(lines.reads, seams),
+            wake=lessor.wake,
+            renew=renewer.renew,
+            tally=tally,
         )
+        reporter = Reporter(lines.reads, worker=incarnation, version=VERSION, roles=roles, tally=tally, seams=seams)
         await reporter.report()
         await _in_background(stack, reporter.run())
         if settings.wake is Wake.NOTIFY:
@@ -96,59 +101,54 @@ async def worker_of(
             renewer=renewer,
             handlers=_handlers(settings, sums, desk, gets, sink, tls),
             scope=_scope(settings, roles),
-            database=lines.leases,
-            bedtime=Bedtime(lines.leases, seams) if settings.wake is Wake.NOTIFY else None,
+            leases=leases,
+            bedtime=Bedtime(leases, seams) if settings.wake is Wake.NOTIFY else None,
         )
         try:
             yield worker, incarnation
         finally:
-            for committer in (desk.money, desk.looks, desk.reads):
-                await committer.close()
-            await reporter.report(stopped=True)
+            await desk.close()
+            if not worker.is_stopped:
+                await reporter.report(stopped=True)
 
 
 async def _in_background(stack: AsyncExitStack, work: Coroutine[None, None, None]) -> None:
     stack.push_async_callback(settled, asyncio.ensure_future(work))
 
 
-def _desk(lines: _Lines, incarnation: str, seams: Seams) -> Desk:
-    money, looks, reader = Door(lines.money, incarnation), Door(lines.looks, incarnation), Reader(lines.reads)
-    ends = Leases(lines.looks, incarnation)
-    return Desk(
-        worker=incarnation,
-        seams=seams,
-        money=Committer(
-            {
-                # a mark whose commit nobody saw is never written again: no POST may follow it
-                MarkSave: Lane(
-                    write=money.mark, key=_operation_of_step, on_unknown=lambda _: Saved(status=Status.UNKNOWN)
-                ),
-                ConcludeSave: Lane(write=money.conclude, key=_operation_of_step),
-                DecideSave: Lane(write=money.decide, key=_operation_of_step),
-            },
-            seams=seams,
-        ),
-        looks=Committer(
-            {
-                SnapshotSave: Lane(write=looks.snapshot, key=_operation_of_step),
-                DeliverSave: Lane(write=looks.deliver, key=_operation_of_step),
-                DecideSave: Lane(write=looks.decide, key=_operation_of_step),
-                Release: Lane(write=ends.release, key=_slot),
-                Acknowledge: Lane(write=ends.acknowledge, key=_slot),
-                SetAside: Lane(write=ends.park, key=_slot),
-                Note: Lane(write=partial(note, lines.looks), key=lambda each: (each.operation_id, each.incident.kind)),
-            },
-            seams=seams,
-            rest_s=_REST_S,
-        ),
-        reads=Committer(
-            {
-                OperationOf: Lane(write=reader.operations, key=_operation),
-                DeliveriesOf: Lane(write=reader.deliveries, key=_operation),
-            },
-            seams=seams,
-        ),
-    )
+def _money(database: Database, incarnation: str, seams: Seams) -> Committer:
+    """Writes what a paid id depends on. A mark whose commit nobody saw is never written again: no POST may follow it."""
+    door = Door(database, incarnation)
+    lanes = {
+        MarkSave: Lane(write=door.mark, key=_operation_of_step, on_unknown=lambda _: Saved(status=Status.UNKNOWN)),
+        ConcludeSave: Lane(write=door.conclude, key=_operation_of_step),
+        DecideSave: Lane(write=door.decide, key=_operation_of_step),
+    }
+    return Committer(lanes, seams=seams)
+
+
+def _looks(database: Database, incarnation: str, seams: Seams) -> Committer:
+    """Writes everything else."""
+    door, ends = Door(database, incarnation), Leases(database, incarnation)
+    lanes: dict[type, Lane] = {
+        SnapshotSave: Lane(write=door.snapshot, key=_operation_of_step),
+        DeliverSave: Lane(write=door.deliver, key=_operation_of_step),
+        Release: Lane(write=ends.release, key=_slot),
+        Acknowledge: Lane(write=ends.acknowledge, key=_slot),
+        SetAside: Lane(write=ends.park, key=_slot),
+        Note: Lane(write=partial(note, database), key=lambda each: (each.operation_id, each.incident.kind)),
+    }
+    return Committer(lanes, seams=seams, rest_s=_REST_S)
+
+
+def _reads(database: Database, seams: Seams) -> Committer:
+    """Loads."""
+    reader = Reader(database)
+    lanes = {
+        OperationOf: Lane(write=reader.operations, key=_operation),
+        DeliveriesOf: Lane(write=reader.deliveries, key=_operation),
+    }
+    return Committer(lanes, seams=seams)
 
 
 def _operation_of_step(save: MarkSave | ConcludeSave | SnapshotSave | DeliverSave | DecideSave) -> object:

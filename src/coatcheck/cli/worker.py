@@ -40,6 +40,8 @@ def worker(
     settings, seams = load_settings(), Seams.real()
     check_leases(settings)
     _check_providers(settings, chosen)
+    if Action.DELIVER in chosen:
+        _check_sink(settings, seams)
     logs.configure(log_level)
     _check_descriptors(settings)
     with database_of(settings, seams) as url:
@@ -70,21 +72,23 @@ def _check_descriptors(settings: Settings) -> None:
 async def _run(settings: Settings, url: str, seams: Seams, roles: list[Action], *, until_idle: bool) -> int:
     async with worker_of(settings, url, seams=seams, roles=roles) as (running, incarnation):
         course = asyncio.ensure_future(running.run(until_idle=until_idle))
-        _obey_signals(running, course)
+        _obey_signals(running)
         say(f"ready {incarnation}")
         await asyncio.wait([course])
-        if course.cancelled():
-            return INTERRUPTED
-        course.result()
-    return 0
+        if not course.cancelled():
+            course.result()
+    return INTERRUPTED if running.is_stopped else 0
 
 
-def _obey_signals(running: Worker, course: "asyncio.Future[None]") -> None:
+def _obey_signals(running: Worker) -> None:
     loop = asyncio.get_running_loop()
 
     def stop() -> None:
         say("stopping at once")
-        course.cancel()
+        running.stop()
+        # whoever interrupts once more wants the process gone, whatever it still waits for
+        loop.remove_signal_handler(signal.SIGINT)
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
 
     def drain() -> None:
         say("draining: dispatches that have begun are finished, the rest is given back")

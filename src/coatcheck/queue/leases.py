@@ -79,6 +79,18 @@ class SetAside:
     reason: ParkReason
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Left:
+    """What is left to do, apart from what waits for a person or for accounting.
+
+    `waiting_count` waits for an allowance or a pause, `left_count` is the rest, of which the first is due in `next_s` seconds.
+    """
+
+    left_count: int
+    waiting_count: int
+    next_s: float | None
+
+
 class Leases:
     """Claims and ends leases in batches for one worker.
 
@@ -133,6 +145,25 @@ class Leases:
         messages = [item.message for item in batch]
         parameters = {**self._held(messages), "reason": [item.reason for item in batch]}
         return _kept(await self._database.fetch(statement("queue", "park"), parameters), messages)
+
+    async def left(self, actions: Sequence[Action], providers: Sequence[str], accounts: Sequence[str]) -> Left:
+        """Count what is left for these roles, as `await leases.left([Action.OBSERVE], ["genace"], ["genace"])`; ended dispatches count always."""
+        parameters = {
+            "action": list(actions),
+            "provider": list(providers),
+            "account": list(accounts),
+            "schema_version": list(SCHEMA_VERSIONS),
+        }
+        (row,) = await self._database.fetch(statement("queue", "left"), parameters)
+        return Left(**row)
+
+    async def wake_waiting(self, providers: Sequence[str]) -> None:
+        """Make what waits for an allowance or a pause due once more."""
+        await self._database.fetch(statement("queue", "retry_waiting"), {"provider": list(providers)})
+
+    async def announce_sleep(self, sleep_s: float) -> None:
+        """Tell enqueue that a worker sleeps for `sleep_s` seconds, so that it notifies."""
+        await self._database.fetch(statement("queue", "sleep"), {"sleep_s": sleep_s})
 
     def _held(self, messages: Sequence[Message]) -> dict[str, object]:
         return {

@@ -4,8 +4,8 @@ After a batch that had company the committer rests a moment, the longer the more
 about the same for one item as for twenty. After a lone item it does not rest.
 
 A batch names a key (an operation, a lane) at most once; the second waits for its turn. A bad row is isolated by halving and never fails
-its neighbours; nor does whatever else a writer raises, which goes to the caller. While the database is away the items wait: an accepted
-id in here is not given up.
+its neighbours; nor does whatever else a writer raises, which goes to the caller. While the database is away the items wait. Once the
+worker is to end only what lasts does: an accepted id in here is not given up, everything else comes back when its lease ends.
 """
 
 import asyncio
@@ -13,9 +13,9 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, assert_never
 
-from coatcheck.errors import Unavailable
+from coatcheck.errors import CommitUnknown, Unavailable
 from coatcheck.seams import Seams
 from coatcheck.store.db import Trouble, trouble
 
@@ -24,8 +24,11 @@ logger = logging.getLogger(__name__)
 BATCH = 500
 """Items in one statement at most."""
 _PAUSE_S = (0.1, 2.0)
+_NEXT = "The lease ends by itself and another worker goes on."
 _FULL_REST_AT = 16
 """Items of a batch after which the rest is as long as it may be."""
+STOP_S = 1.0
+"""How long what waits may still be written once the worker is told to stop at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +46,7 @@ class Lane:
 @dataclass(slots=True, kw_only=True)
 class _Waiting:
     item: Any
+    lasting: bool
     answer: asyncio.Future[Any]
 
 
@@ -50,7 +54,7 @@ class Committer:
     """Writes items of several kinds, batch by batch, in one task of its own.
 
     Example: `saved = await committer.save(MarkSave(...))`. `save` raises what a bad row raises (SQLSTATE 22, 23); it does not raise for
-    an outage, it waits. `rest_s` is the longest rest after a batch, in seconds.
+    an outage, it waits, and raises `Unavailable` only once the worker ends. `rest_s` is the longest rest after a batch, in seconds.
     """
 
     def __init__(self, lanes: Mapping[type, Lane], *, seams: Seams, rest_s: float = 0.0) -> None:
@@ -58,53 +62,68 @@ class Committer:
         self._seams = seams
         self._rest_s = rest_s
         self._waiting: deque[_Waiting] = deque()
+        self._gathered: dict[type, list[_Waiting]] = {}
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+        self._draining = False
         self._closing = False
+        self._stopping = False
         self.commit_count = 0
         self.item_count = 0
 
-    async def save(self, item: Any) -> Any:
-        """Write `item` with the next batch and return its answer. A cancelled caller's item is written all the same."""
+    async def save(self, item: Any, *, lasting: bool = False) -> Any:
+        """Write `item` with the next batch and return its answer. A cancelled caller's item is written all the same.
+
+        `lasting`: it waits for the database even while the worker drains, for nobody else could bring it again.
+        """
         if self._closing:
-            raise Unavailable("the committer is closed", next="The lease ends by itself and another worker goes on.")
+            raise _ended()
         if self._task is None:
             self._task = asyncio.create_task(self._run(), name="committer")
-        waiting = _Waiting(item=item, answer=asyncio.get_running_loop().create_future())
+        waiting = _Waiting(item=item, lasting=lasting, answer=asyncio.get_running_loop().create_future())
         self._waiting.append(waiting)
         self._wake.set()
         return await asyncio.shield(waiting.answer)
 
-    async def close(self) -> None:
-        """Write what waits, then end."""
-        self._closing = True
+    def drain(self) -> None:
+        """The worker ends: from now on only what is lasting waits for a database that is away."""
+        self._draining = True
+
+    def stop(self) -> None:
+        """The worker ends at once: what waits is written within a second, or its callers hear `Unavailable`."""
+        self._draining = self._closing = self._stopping = True
         self._wake.set()
         if self._task is not None:
-            await self._task
+            asyncio.get_running_loop().call_later(STOP_S, self._task.cancel)
+
+    async def close(self) -> None:
+        """Write what waits, then end. While the database is away this lasts as long as something lasting waits; `stop` ends it."""
+        self._draining = self._closing = True
+        self._wake.set()
+        if self._task is not None:
+            await asyncio.wait([self._task])
+            if not self._task.cancelled():
+                self._task.result()
 
     async def _run(self) -> None:
-        batches: dict[type, list[_Waiting]] = {}
         try:
             while not self._closing or self._waiting:
                 await self._wake.wait()
                 self._wake.clear()
                 while self._waiting:
-                    batches = self._gather()
-                    for kind, batch in batches.items():
-                        await self._write(self._lanes[kind], batch)
-                    await self._rest(sum(len(batch) for batch in batches.values()))
+                    self._gathered = self._gather()
+                    for kind, batch in self._gathered.items():
+                        await self._write(self._lanes[kind], [each for each in batch if not each.answer.done()])
+                    await self._rest(sum(len(batch) for batch in self._gathered.values()))
         finally:
             # whoever waits when this task is cancelled must learn of it, not hang
-            for waiting in [*self._waiting, *(waiting for batch in batches.values() for waiting in batch)]:
-                _fail(
-                    waiting,
-                    Unavailable("the committer ended", next="The lease ends by itself and another worker goes on."),
-                )
+            for waiting in self._unanswered():
+                _fail(waiting, _ended())
 
     async def _rest(self, count: int) -> None:
         """Let company come; whoever closes waits for nobody."""
         rest_s = self._rest_s * min(1.0, (count - 1) / _FULL_REST_AT)
-        if rest_s > 0 and not self._closing:
+        if rest_s > 0 and not self._draining:
             await self._seams.sleep(rest_s)
 
     def _gather(self) -> dict[type, list[_Waiting]]:
@@ -125,13 +144,12 @@ class Committer:
         return taken
 
     async def _write(self, lane: Lane, batch: list[_Waiting]) -> None:
-        finished = False
-        while not finished:
+        while batch:
             # whatever a writer raises belongs to the callers that wait and must not end this task: it is taken as a value
             outcomes = await asyncio.gather(_answered(lane, batch), return_exceptions=True)
             match written := outcomes[0]:
                 case Exception():
-                    finished = await self._failed(lane, batch, written)
+                    batch = await self._failed(lane, batch, written)
                 case BaseException():
                     raise written
                 case _:
@@ -139,10 +157,10 @@ class Committer:
                     self.item_count += len(batch)
                     for waiting, answer in written:
                         _settle(waiting, answer)
-                    finished = True
+                    return
 
-    async def _failed(self, lane: Lane, batch: list[_Waiting], error: Exception) -> bool:
-        """Whether the batch is finished; False: the same batch again."""
+    async def _failed(self, lane: Lane, batch: list[_Waiting], error: Exception) -> list[_Waiting]:
+        """What of the batch is to be written again."""
         kind = trouble(error)
         state = getattr(error, "sqlstate", None)
         name = type(error).__name__
@@ -154,17 +172,41 @@ class Committer:
                 middle = len(batch) // 2
                 await self._write(lane, batch[:middle])
                 await self._write(lane, batch[middle:])
-                return True
+                return []
             case Trouble.BAD_ROW | Trouble.DEFECT:
                 _fail(batch[0], error)
-                return True
+                return []
             case Trouble.UNKNOWN if lane.on_unknown is not None:
                 for waiting in batch:
                     _settle(waiting, lane.on_unknown(waiting.item))
-                return True
+                return []
+            case Trouble.UNKNOWN if not isinstance(error, CommitUnknown):
+                self._give_up()
+                batch = [each for each in batch if not each.answer.done()]
+            case Trouble.UNKNOWN | Trouble.AGAIN | Trouble.LOCKED:
+                # a connection that broke is opened anew: only where that fails, too, is the database away
+                pass
             case _:
-                await self._seams.sleep(self._seams.jitter.between(*_PAUSE_S))
-                return False
+                assert_never(kind)
+        if batch:
+            await self._seams.sleep(self._seams.jitter.between(*_PAUSE_S))
+        return batch
+
+    def _give_up(self) -> None:
+        """The database is away: whoever does not go on waiting for it hears of it."""
+        for waiting in self._unanswered():
+            if self._stopping or (self._draining and not waiting.lasting):
+                _fail(waiting, Unavailable("the database is away while the worker ends", next=_NEXT))
+        self._waiting = deque(waiting for waiting in self._waiting if not waiting.answer.done())
+
+    def _unanswered(self) -> list[_Waiting]:
+        """Everybody whose item is not known to be written."""
+        gathered = [waiting for batch in self._gathered.values() for waiting in batch]
+        return [waiting for waiting in (*gathered, *self._waiting) if not waiting.answer.done()]
+
+
+def _ended() -> Unavailable:
+    return Unavailable("the committer ended", next=_NEXT)
 
 
 async def _answered(lane: Lane, batch: Sequence[_Waiting]) -> list[tuple[_Waiting, Any]]:

@@ -47,7 +47,7 @@ async def conclude(desk: Desk, marked: Operation, ended: Ended) -> None:
             await _first_look(desk, operation, ended.reply, saved)
             desk.seams.faults.reached(Point.D14_ACKNOWLEDGED)
             return
-        operation = await desk.operation(operation.operation_id)
+        operation = await desk.operation(operation.operation_id, lasting=True)
 
 
 async def _save(desk: Desk, step: ConcludeStep, ended: Ended) -> Saved:

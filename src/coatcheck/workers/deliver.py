@@ -17,7 +17,6 @@ from coatcheck.store.door import DeliverSave
 from coatcheck.store.operations import Delivery
 from coatcheck.workers.desk import Desk, Work
 
-
 _WRONG_BYTES = frozenset({Reason.UNEXPECTED_TYPE, Reason.CHECKSUM_MISMATCH, Reason.LENGTH_MISMATCH})
 _WRONG_BYTES_TRIES = 4
 """The service is there and serves the wrong thing: asking often does not make it right."""

@@ -38,17 +38,37 @@ class Desk:
     money: Committer
     looks: Committer
     reads: Committer
+    wake: Callable[[float], None]
+    renew: Callable[[Message], Awaitable[bool]]
     tally: Tally = field(default_factory=Tally)
-    wake: Callable[[float], None] = lambda _delay_s: None
-    renew: Callable[[Message], Awaitable[bool]] | None = None
-    lost: set[tuple[OperationId, int]] = field(default_factory=set)
     draining: bool = False
     """Whether the worker was told to end: from then on nothing is marked any more."""
+
+    def drain(self) -> None:
+        """The worker ends: nothing is marked any more, and only the ends of POSTs wait for a database that is away."""
+        self.draining = True
+        for committer in self._committers:
+            committer.drain()
+
+    def stop(self) -> None:
+        """The worker ends at once: nothing waits for the database any more."""
+        self.draining = True
+        for committer in self._committers:
+            committer.stop()
+
+    async def close(self) -> None:
+        """Write what waits, then end."""
+        for committer in self._committers:
+            await committer.close()
+
+    @property
+    def _committers(self) -> tuple[Committer, ...]:
+        return self.money, self.looks, self.reads
 
     async def save(self, save: Save) -> Saved:
         """Save a step through the one door. A stale one is counted by its kind."""
         committer = self.money if isinstance(save, MarkSave | ConcludeSave | DecideSave) else self.looks
-        saved: Saved = await committer.save(save)
+        saved: Saved = await committer.save(save, lasting=isinstance(save, ConcludeSave))
         if saved.status in (Status.STALE, Status.EVIDENCE):
             self.tally.stale[_cause(save)] += 1
         else:
@@ -79,9 +99,9 @@ class Desk:
         """Write down a protocol fault."""
         await self.looks.save(Note(operation_id=operation_id, incident=incident))
 
-    async def operation(self, operation_id: OperationId) -> Operation | None:
-        """The operation as it stands now."""
-        found: Operation | None = await self.reads.save(OperationOf(operation_id=operation_id))
+    async def operation(self, operation_id: OperationId, *, lasting: bool = False) -> Operation | None:
+        """The operation as it stands now; `lasting` for whoever still has the end of a POST to save."""
+        found: Operation | None = await self.reads.save(OperationOf(operation_id=operation_id), lasting=lasting)
         return found
 
     async def deliveries(self, operation_id: OperationId) -> tuple[Delivery, ...]:
@@ -91,7 +111,7 @@ class Desk:
 
     async def still_holds(self, message: Message) -> bool:
         """Whether the lease is still ours, asked of the database."""
-        return self.renew is None or await self.renew(message)
+        return await self.renew(message)
 
     async def _end(self, end: Release | Acknowledge | SetAside) -> None:
         if not await self.looks.save(end):

@@ -123,7 +123,7 @@ class Dispatcher:
             case Phase.PREPARED if operation.not_before_at and operation.not_before_at > operation.read_at:
                 await desk.release(work.message, (operation.not_before_at - operation.read_at).total_seconds())
             case Phase.PREPARED:
-                return work.message.slot not in desk.lost
+                return True
             case Phase.DISPATCHING:
                 await conclude_doubt(desk, work)
             case Phase.UNCERTAIN:

@@ -6,9 +6,9 @@ from collections.abc import Callable
 import psycopg
 
 from coatcheck.errors import CoatcheckError
+from coatcheck.queue.leases import Leases
 from coatcheck.seams import Seams
-from coatcheck.store.db import Database, connect
-from coatcheck.store.statements import statement
+from coatcheck.store.db import connect
 
 logger = logging.getLogger(__name__)
 
@@ -34,8 +34,8 @@ async def listen(url: str, wake: Callable[[], None], seams: Seams) -> None:
 class Bedtime:
     """Tells enqueue that a worker sleeps, so that a busy system pays nothing for notifications."""
 
-    def __init__(self, database: Database, seams: Seams) -> None:
-        self._database = database
+    def __init__(self, leases: Leases, seams: Seams) -> None:
+        self._leases = leases
         self._seams = seams
         self._until = 0.0
 
@@ -44,6 +44,6 @@ class Bedtime:
         now = self._seams.clock.boottime()
         if now < self._until - SLEEP_S / 2:
             return False
-        await self._database.fetch(statement("queue", "sleep"), {"sleep_s": SLEEP_S})
+        await self._leases.announce_sleep(SLEEP_S)
         self._until = now + SLEEP_S
         return True

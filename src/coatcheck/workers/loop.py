@@ -7,19 +7,18 @@ whose leases keep ending badly is parked instead of being handled, so it cannot 
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import psycopg
 
-from coatcheck.core.actions import Action, ParkReason
+from coatcheck.core.actions import Action, ParkReason, WaitReason
 from coatcheck.core.delays import backoff_s
 from coatcheck.core.identity import operation_text
-from coatcheck.errors import CoatcheckError
-from coatcheck.queue.leases import SCHEMA_VERSIONS
+from coatcheck.errors import CoatcheckError, Unavailable
+from coatcheck.queue.leases import Leases, Message
 from coatcheck.seams import Point
-from coatcheck.store.db import Database
-from coatcheck.store.statements import statement
 from coatcheck.workers.desk import Desk, Work
 from coatcheck.workers.lessor import Lessor
 from coatcheck.workers.listener import Bedtime
@@ -72,7 +71,7 @@ class Worker:
         renewer: Renewer,
         handlers: Mapping[Action, Handler],
         scope: Scope,
-        database: Database,
+        leases: Leases,
         bedtime: Bedtime | None,
     ) -> None:
         self._desk = desk
@@ -80,65 +79,89 @@ class Worker:
         self._renewer = renewer
         self._handlers = handlers
         self._scope = scope
-        self._database = database
+        self._leases = leases
         self._bedtime = bedtime
         self._tasks: dict[asyncio.Task[None], Work] = {}
+        self._course: asyncio.Task[Any] | None = None
         self._draining = asyncio.Event()
+        self._stopped = False
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether it was told to end at once."""
+        return self._stopped
 
     def drain(self) -> None:
-        """Stop leasing, let dispatches finish, give the rest back, then end. May be called from a signal handler."""
-        self._desk.draining = True
+        """Stop leasing, let dispatches finish, give the rest back, then end. May be called from a signal handler.
+
+        While the database is away only the end of a POST waits for it; what cannot be given back ends with its lease.
+        """
+        self._desk.drain()
         self._draining.set()
         self._lessor.wake()
 
+    def stop(self) -> None:
+        """End at once, whatever the database does: POSTs under way are cut off and end in doubt. May be called from a signal handler."""
+        self.drain()
+        self._stopped = True
+        self._desk.stop()
+        for task in (*self._tasks, self._course):
+            if task is not None:
+                task.cancel()
+
     async def run(self, *, until_idle: bool = False) -> None:
         """Work. Returns when drained or, with `until_idle`, when only parked, accounting and waiting rows are left."""
+        self._course = asyncio.current_task()
         renewing = asyncio.create_task(self._renewer.run(), name="renewer")
         tried_waiting = False
         try:
             while not self._draining.is_set():
-                if await self._claim():
-                    tried_waiting = False
-                elif until_idle and not self._tasks:
+                claimed = await self._claim()
+                # what was woken for its one more try is no news, however many claims it takes
+                tried_waiting = tried_waiting and all(_waits(work) for work in claimed)
+                if not claimed and until_idle and not self._tasks:
                     left, waiting = await self._left()
                     if left == 0 and (waiting == 0 or tried_waiting):
                         return
                     if left == 0:
-                        await self._database.fetch(
-                            statement("queue", "retry_waiting"), {"provider": list(self._scope.providers)}
-                        )
-                        tried_waiting = True
-                        await self._claim()
+                        tried_waiting = await self._wake_waiting()
                         continue
                 await self._rest()
         finally:
-            await self._finish()
-            await settled(renewing)
+            try:
+                await self._finish()
+            finally:
+                await settled(renewing)
 
-    async def _claim(self) -> int:
-        """Claim and hand out; how many messages there were. An outage is waited out."""
+    async def _claim(self) -> list[Work]:
+        """Claim and hand out. An outage is waited out."""
         try:
             found = await self._lessor.claim()
         except (psycopg.Error, CoatcheckError) as error:
             logger.warning("claim failed", extra={"error": type(error).__name__})
             await self._desk.seams.sleep(self._desk.seams.jitter.between(*_OUTAGE_PAUSE_S))
-            return 0
+            return []
         if self._draining.is_set():
             await self._give_back(found)
-            return 0
+            return []
         for work in found:
             task = asyncio.create_task(
                 self._work(work), name=f"{work.message.action} {operation_text(work.message.operation_id)}"
             )
             self._tasks[task] = work
             task.add_done_callback(self._ended)
-        return len(found)
+        return found
 
     async def _give_back(self, found: Sequence[Work]) -> None:
         """What was claimed while the worker was told to end: a task that is cut off before its first step could not release it."""
-        await asyncio.gather(*(self._desk.release(work.message, 0.0) for work in found))
+        await asyncio.gather(*(self._return(work.message) for work in found))
         for work in found:
             self._lessor.done(work.message.action)
+
+    async def _return(self, message: Message) -> None:
+        """Give a message back as it was; where the database is away while the worker ends, its lease ends by itself."""
+        with suppress(Unavailable):
+            await self._desk.release(message, 0.0)
 
     async def _rest(self) -> None:
         """Nothing was due: announce the sleep, look once more if that was news, then wait."""
@@ -151,21 +174,20 @@ class Worker:
 
     async def _left(self) -> tuple[int, int]:
         try:
-            rows = await self._database.fetch(
-                statement("queue", "left"),
-                {
-                    "action": list(self._scope.actions),
-                    "provider": list(self._scope.providers),
-                    "account": list(self._scope.accounts),
-                    "schema_version": list(SCHEMA_VERSIONS),
-                },
-            )
+            left = await self._leases.left(self._scope.actions, self._scope.providers, self._scope.accounts)
         except (psycopg.Error, CoatcheckError):
             return 1, 0
-        row = rows[0]
-        if row["left_count"] and row["next_s"] is not None:
-            self._lessor.wake(max(0.001, row["next_s"]))
-        return row["left_count"], row["waiting_count"]
+        if left.left_count and left.next_s is not None:
+            self._lessor.wake(max(0.001, left.next_s))
+        return left.left_count, left.waiting_count
+
+    async def _wake_waiting(self) -> bool:
+        """Make what waits for an allowance or a pause due once more; whether that came about."""
+        try:
+            await self._leases.wake_waiting(self._scope.providers)
+        except (psycopg.Error, CoatcheckError):
+            return False
+        return True
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         work = self._tasks.pop(task)
@@ -185,11 +207,14 @@ class Worker:
                 return
             await self._handlers[message.action].handle(work)
         except asyncio.CancelledError:
-            await desk.release(message, 0.0)
+            await self._return(message)
             raise
         except Exception as error:  # noqa: BLE001 - a handler's surprise must neither end the worker nor lose the message
+            if isinstance(error, Unavailable) and self._draining.is_set():
+                logger.warning("given up", extra=_described(work, error))
+                return
             # not logger.exception: a traceback quotes values, and those may be a specification
-            logger.error("unforeseen", extra=_described(work, error))  # noqa: TRY400
+            logger.error("unforeseen", extra=_described(work, error))  # noqa: TRY400 - as just said
             await self._surprised(work)
         finally:
             desk.tally.took(message.action, round((desk.seams.clock.boottime() - began) * 1000))
@@ -202,14 +227,20 @@ class Worker:
             delay_s = backoff_s(work.message.lease_count, self._desk.seams.jitter.between(0, 1))
             await self._desk.release(work.message, delay_s, forgives=False)
         except Exception as error:  # noqa: BLE001 - the second surprise in a row: what the lease's end says stands
-            logger.error("unforeseen again", extra=_described(work, error))  # noqa: TRY400
+            logger.error("unforeseen again", extra=_described(work, error))  # noqa: TRY400 - as above
 
     async def _finish(self) -> None:
         """Let dispatches end; cut off what may be repeated freely and give it back."""
+        self._desk.drain()
         for task, work in list(self._tasks.items()):
             if work.message.action in _INTERRUPTIBLE:
                 task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+def _waits(work: Work) -> bool:
+    """Whether the message waited for money or for an account that is paused."""
+    return work.message.waited.reason in (WaitReason.ALLOWANCE, WaitReason.PAUSE)
 
 
 def _described(work: Work, error: Exception) -> dict[str, object]:

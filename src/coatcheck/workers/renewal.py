@@ -1,4 +1,7 @@
-"""Keeps leases whose action legitimately lasts longer. A lease that could not be kept is counted, and its action stops claiming exclusivity."""
+"""Keeps leases whose action legitimately lasts longer. A lease that could not be kept is counted, and not kept any more.
+
+Its action ends by itself: every write that it could still make is guarded by what is true then.
+"""
 
 import asyncio
 import logging
@@ -31,18 +34,16 @@ class _Held:
 
 
 class Renewer:
-    """Renews what `hold` was called for until `drop`. `lost` names the slots whose lease may belong to another worker."""
+    """Renews what `hold` was called for until `drop`."""
 
-    def __init__(self, leases: Leases, seams: Seams, tally: Tally, lost: set[Slot]) -> None:
+    def __init__(self, leases: Leases, seams: Seams, tally: Tally) -> None:
         self._leases = leases
         self._seams = seams
         self._tally = tally
         self._held: dict[Slot, _Held] = {}
-        self._lost = lost
 
     def hold(self, message: Message) -> None:
         """The action on this message began."""
-        self._lost.discard(message.slot)
         self._held[message.slot] = _Held(message, self._seams.clock.boottime())
 
     def drop(self, message: Message) -> None:
@@ -50,7 +51,6 @@ class Renewer:
         held = self._held.get(message.slot)
         if held is not None and held.message.lease_token == message.lease_token:
             del self._held[message.slot]
-            self._lost.discard(message.slot)
 
     async def renew(self, message: Message) -> bool:
         """Keep one lease now; False when it is not ours any more."""
@@ -83,7 +83,6 @@ class Renewer:
             elif slot in self._held:
                 # the action saves by guarded writes only; here it is known that its authority ended
                 self._tally.lease_renewal_failures += 1
-                self._lost.add(slot)
                 del self._held[slot]
 
 

@@ -1,6 +1,5 @@
 """A worker's account of itself, written every few seconds for stats and doctor. No rule rests on it: no join, no heartbeat."""
 
-import json
 import logging
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -10,7 +9,7 @@ import psycopg
 from coatcheck.errors import CoatcheckError
 from coatcheck.seams import Seams
 from coatcheck.store.db import Database
-from coatcheck.store.statements import statement
+from coatcheck.store.workers import Account, report
 from coatcheck.workers.tally import Tally
 
 logger = logging.getLogger(__name__)
@@ -40,16 +39,16 @@ class Reporter:
     async def report(self, *, stopped: bool = False) -> None:
         """Write the row; a database that is away misses a report and nothing else."""
         tally = self._tally
-        parameters = {
-            "incarnation": self._worker,
-            "version": self._version,
-            "roles": list(self._roles),
-            "stopped": stopped,
-            "stale": json.dumps(tally.stale),
-            "lease_renewal_failures_count": tally.lease_renewal_failures,
-            "action_ms": json.dumps({action: asdict(duration) for action, duration in tally.durations.items()}),
-        }
+        account = Account(
+            incarnation=self._worker,
+            version=self._version,
+            roles=self._roles,
+            stopped=stopped,
+            stale=tally.stale,
+            lease_renewal_failures_count=tally.lease_renewal_failures,
+            action_ms={action: asdict(duration) for action, duration in tally.durations.items()},
+        )
         try:
-            await self._database.fetch(statement("store", "report_worker"), parameters)
+            await report(self._database, account)
         except (psycopg.Error, CoatcheckError) as error:
             logger.warning("report failed", extra={"error": type(error).__name__})
