@@ -21,7 +21,7 @@ REPLY_LIMIT_BYTES = 4096
 
 
 class Status(enum.StrEnum):
-    """What became of a step."""
+    """What became of a step: STALE means reload and decide again, PAUSED that the lane waits already, EVIDENCE that only the reply was kept."""
 
     APPLIED = "applied"
     STALE = "stale"
@@ -73,21 +73,21 @@ class ConcludeSave:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotSave:
-    """A look's changes."""
+    """A look's changes, guarded by the revision and the remote job id that it was about."""
 
     step: SnapshotStep
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliverSave:
-    """A delivery's end."""
+    """A delivery's end, guarded by its output not being delivered yet."""
 
     step: DeliverStep
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecideSave:
-    """A decision."""
+    """What a person, a deadline or the end of a lease decided, guarded by the revision that was read."""
 
     step: DecideStep
 
@@ -107,7 +107,7 @@ class Door:
         self._worker = worker
 
     async def mark(self, batch: Sequence[MarkSave]) -> list[Saved]:
-        """Commit marks."""
+        """Commit "may be sent from now on" where the operation is prepared, due and unchanged, and its account is not paused."""
         columns = {
             **_steps(batch, "operation_id", "revision", "dispatch_id", "account"),
             **_own(batch, "send_s", "quiescent_s", "lease_s", "pause_s"),
@@ -115,7 +115,7 @@ class Door:
         return await self._write("mark", batch, columns)
 
     async def conclude(self, batch: Sequence[ConcludeSave]) -> list[Saved]:
-        """Save the ends of POSTs."""
+        """Save the ends of POSTs: evidence always, the conclusion where dispatch and phase still allow it, whatever the revision."""
         columns = {
             **_steps(
                 batch,
@@ -136,7 +136,7 @@ class Door:
         return await self._write("conclude", batch, columns)
 
     async def snapshot(self, batch: Sequence[SnapshotSave]) -> list[Saved]:
-        """Save what looks changed."""
+        """Save what looks changed where revision and remote job id are those that were read; a final state stays."""
         columns = {
             **_steps(
                 batch,
@@ -156,7 +156,7 @@ class Door:
         return await self._write("snapshot", batch, columns)
 
     async def deliver(self, batch: Sequence[DeliverSave]) -> list[Saved]:
-        """Save the ends of deliveries."""
+        """Save the ends of deliveries, one output each; a delivered one stays, whoever comes later."""
         columns = {
             **_steps(batch, "operation_id", "event", "result", "uri", "sha256", "bytes", "sniffed_type", "cause"),
             "output_index": [save.step.index for save in batch],
@@ -165,7 +165,7 @@ class Door:
         return await self._write("deliver", batch, columns)
 
     async def decide(self, batch: Sequence[DecideSave]) -> list[Saved]:
-        """Save decisions."""
+        """Save decisions where the revision is the one that was read, with actor and reason."""
         columns = {
             **_steps(
                 batch,

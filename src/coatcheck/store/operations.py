@@ -36,7 +36,7 @@ class Delivery:
 
 
 def operation_of(row: Row) -> Operation:
-    """A row by name into the value."""
+    """The operation in a row that has at least its columns; a word that is no phase or state raises ValueError."""
     return Operation(
         **{
             **{name: row[name] for name in Operation.__slots__ if name in row},
@@ -49,7 +49,7 @@ def operation_of(row: Row) -> Operation:
 
 
 def delivery_of(row: Row) -> Delivery:
-    """A row by name into the value."""
+    """The output in a row of `coatcheck.deliveries`."""
     return Delivery(index=row["output_index"], **{name: row[name] for name in Delivery.__slots__ if name in row})
 
 
