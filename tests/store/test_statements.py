@@ -31,13 +31,13 @@ def text(path: Path) -> str:
 def callers(path: Path) -> list[str]:
     """Where the source names a statement, by its whole name or through a pattern such as show_{name}.
 
-    Commands are not counted: `coatcheck enqueue` reads in its own blocking transaction what the store reads otherwise.
+    The blocking twin is not counted: `coatcheck enqueue` reads in its own transaction what the store reads otherwise.
     """
     found = []
     for module in sorted(SOURCE.rglob("*.py")):
         for room, _, name in CALL.findall(module.read_text()):
             pattern = re.sub(r"\\\{\w+\\\}", r"\\w+", re.escape(name))
-            if room == path.parent.name and re.fullmatch(pattern, path.stem) and module.parent.name != "cli":
+            if room == path.parent.name and re.fullmatch(pattern, path.stem) and module.stem != "blocking":
                 found.append(module.name)
     return found
 
