@@ -5,8 +5,11 @@ import re
 import subprocess
 import sys
 
+import pytest
+
 import postgres
 from cli.terminal import COATCHECK, Terminal
+from coatcheck.sim import ThreadedService
 
 LOG = (
     "import logging; from coatcheck.cli import logs; logs.configure('info')\n"
@@ -51,6 +54,39 @@ def test_a_table_fits_the_width_and_loses_nothing(terminal: Terminal) -> None:
     assert max(len(re.sub(r"\x1b\[\d*m", "", line)) for line in shown.splitlines()) <= 100
     assert operation_id in shown
     assert "…" not in shown
+
+
+@pytest.mark.parametrize("words", [["list"], ["show"]], ids=" ".join)
+def test_no_id_is_broken_where_the_terminal_is_narrow(
+    provided: Terminal, service: ThreadedService, words: list[str]
+) -> None:
+    operation_id = provided.enqueue("k1", tenant="a tenant with a rather long name")["operation_id"]
+    assert provided.run("worker", "--until-idle").code == 0
+    shown = provided.run("operations", "show", operation_id, "--json").object
+    environ = {**provided.environ, "TERM": "xterm", "COLUMNS": "80", "NO_COLOR": "1"}
+    arguments = words if words == ["list"] else [*words, operation_id]
+    code, seen = on_a_terminal(*COATCHECK, "operations", *arguments, environ=environ)
+    assert code == 0
+    assert operation_id in seen
+    if words == ["show"]:
+        assert shown["remote_job_id"] in seen
+        assert shown["outputs"][0]["uri"] in seen
+        assert "generation_requested" in seen
+    else:
+        assert max(len(re.sub(r"\x1b\[\d*m", "", line)) for line in seen.splitlines()) <= 80
+
+
+def test_off_a_terminal_no_line_is_wider_than_its_words(terminal: Terminal) -> None:
+    terminal.enqueue("k1")
+    for words in (["operations", "list"], ["stats"], ["doctor"]):
+        lines = terminal.run(*words).out.splitlines()
+        assert [line for line in lines if line != line.rstrip()] == []
+
+
+def test_an_empty_list_says_so_to_people_only(terminal: Terminal) -> None:
+    told = terminal.run("operations", "list")
+    assert (told.out, told.err) == ("", "no operation matches\n")
+    assert terminal.run("operations", "list", "--json").err == ""
 
 
 def test_the_log_is_key_and_value_and_escaped(terminal: Terminal) -> None:

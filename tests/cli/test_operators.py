@@ -63,6 +63,8 @@ def test_a_pause_holds_dispatches_until_it_is_lifted(provided: Terminal, service
     listed = provided.run("providers", "list")
     assert "bad" in listed.out
     assert "\x1b" not in listed.out
+    told = provided.run("providers", "resume", "genace", "--reason", "new key", "--actor", "ada")
+    assert (told.out, told.err) == ("resumed genace, account genace: new key (ada)\n", "")
     resumed = provided.run("providers", "resume", "genace", "--reason", "new key", "--json")
     assert resumed.object["dispatch_paused_at"] is None
     assert "new key" in resumed.err

@@ -35,7 +35,7 @@ async def _asked(settings: Settings, seams: Seams) -> list[Check]:
 
 
 def _print(found: Sequence[Check]) -> None:
-    from coatcheck.cli.tables import console, table  # noqa: PLC0415 - for people only
+    from coatcheck.cli.tables import show, table  # noqa: PLC0415 - for people only
 
     rows = [(_MARKS[each.verdict], each.name, each.reading, each.limit, each.remedy) for each in found]
-    console().print(table(("", "check", "reading", "limit", "remedy"), rows))
+    show(table(("", "check", "reading", "limit", "remedy"), rows))

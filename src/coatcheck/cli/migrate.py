@@ -43,9 +43,9 @@ def status(*, as_json: AsJson = False) -> None:
         version = max(applied, default=0)
         write_object({"version": version, "required_version": schema.required_version(), "migrations": rows})
         return
-    from coatcheck.cli.tables import console, table  # noqa: PLC0415 - for people only
+    from coatcheck.cli.tables import show, table  # noqa: PLC0415 - for people only
 
-    console().print(table(("number", "name", "state", "applied at"), (list(row.values()) for row in rows)))
+    show(table(("number", "name", "state", "applied at"), (list(row.values()) for row in rows)))
 
 
 @contextmanager

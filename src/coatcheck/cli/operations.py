@@ -6,38 +6,30 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from coatcheck.app.reading import phase_of, read_operation, read_operations
+from coatcheck.app.reading import phase_of, read_operations, read_story
 from coatcheck.app.views import Operation
 from coatcheck.cli.opening import database
 from coatcheck.cli.options import AsJson, Tenant, utf8
-from coatcheck.cli.output import write_object
-from coatcheck.core.identity import parse_operation_id
-from coatcheck.errors import NotFound, Refused
-from coatcheck.store.operations import story
+from coatcheck.cli.output import say, write_object
+from coatcheck.core.operation import DeliveryState, Phase, RenderState
+from coatcheck.errors import Refused
 
 _SCREEN = 100
 """Operations in one table on a terminal; a longer list is several, so that it begins at once."""
 _HIDDEN = frozenset({"operation_id", "reply"})
 _DETAILS = frozenset({"marks_ms", "send_by_at", "displaced", "schema_version", "lease_token"})
 """What only programs are shown."""
-_COLUMNS = (
-    "operation",
-    "tenant",
-    "key",
-    "provider",
-    "phase",
-    "render",
-    "delivery",
-    "remote job",
-    "outputs",
-    "created at",
-)
+_RECORDS = {"outputs": "index", "dispatches": "number", "messages": "lane"}
+"""Rows with too many fields for a line, each shown as a record, and the field that names one."""
+_NARROW = ("operation", "tenant", "key", "state")
+_WIDE = ("operation", "tenant", "key", "provider", "phase", "render", "delivery", "remote job", "outputs", "created at")
+_NARROWEST_FOR_WIDE = 180
 
 
 def list_operations(
     *,
     tenant: Tenant = None,
-    phase: Annotated[str | None, Parameter(help="Only operations in this phase.")] = None,
+    phase: Annotated[str | None, Parameter(help=f"Only operations in this phase: {', '.join(Phase)}.")] = None,
     limit: Annotated[int | None, Parameter(help="At most so many; without it, every one.")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -71,11 +63,7 @@ def show(
 
     async def run() -> tuple[Operation, Mapping[str, list[dict[str, Any]]]]:
         async with database() as (opened, _):
-            found = await read_operation(opened, operation, tenant)
-            known = parse_operation_id(found.operation_id)
-            if known is None:
-                raise NotFound(f"no operation {found.operation_id}", next="check the id and the tenant")
-            return found, await story(opened, known)
+            return await read_story(opened, operation, tenant)
 
     found, kept = asyncio.run(run())
     if as_json:
@@ -101,18 +89,25 @@ async def _write_lines(found: AsyncIterator[Operation]) -> None:
 
 async def _print_screens(found: AsyncIterator[Operation]) -> None:
     screen: list[Operation] = []
+    count = 0
     async for operation in found:
         screen.append(operation)
+        count += 1
         if len(screen) == _SCREEN:
             _print_screen(screen)
             screen = []
     if screen:
         _print_screen(screen)
+    if count == 0:
+        say("no operation matches")
 
 
 def _print_screen(screen: Sequence[Operation]) -> None:
-    from coatcheck.cli.tables import console, table  # noqa: PLC0415 - for people only
+    from coatcheck.cli.tables import console, show, table  # noqa: PLC0415 - for people only
 
+    if console().width < _NARROWEST_FOR_WIDE:
+        show(table(_NARROW, ((each.operation_id, each.tenant_id, each.operation_key, _state(each)) for each in screen)))
+        return
     rows = [
         (
             each.operation_id,
@@ -123,12 +118,26 @@ def _print_screen(screen: Sequence[Operation]) -> None:
             _render(each),
             each.delivery_state,
             each.remote_job_id,
-            f"{sum(output.state == 'delivered' for output in each.outputs)}/{len(each.outputs)}",
+            _delivered(each),
             each.created_at,
         )
         for each in screen
     ]
-    console().print(table(_COLUMNS, rows))
+    show(table(_WIDE, rows))
+
+
+def _state(operation: Operation) -> str:
+    """The three axes in words, as far as they have begun."""
+    words = [str(operation.phase)]
+    if operation.render_state != RenderState.NONE:
+        words.append(_render(operation))
+    if operation.delivery_state != DeliveryState.NOT_STARTED:
+        words.append(f"{operation.delivery_state} {_delivered(operation)}")
+    return ", ".join(words)
+
+
+def _delivered(operation: Operation) -> str:
+    return f"{sum(output.state == 'delivered' for output in operation.outputs)}/{len(operation.outputs)}"
 
 
 def _render(operation: Operation) -> str:
@@ -137,13 +146,26 @@ def _render(operation: Operation) -> str:
 
 
 def _print_story(operation: Operation, kept: Mapping[str, list[dict[str, object]]]) -> None:
-    from coatcheck.cli.tables import console, table  # noqa: PLC0415 - for people only
+    from coatcheck.cli.tables import show, show_fields, table  # noqa: PLC0415 - for people only
 
-    screen = console()
-    facts = [(name, getattr(operation, name)) for name in Operation.__slots__ if name != "outputs"]
-    screen.print(table(("field", "value"), facts))
+    show_fields({name: getattr(operation, name) for name in Operation.__slots__ if name != "outputs"})
     outputs: list[dict[str, object]] = [output.as_json() for output in operation.outputs]
-    for title, rows in {"outputs": outputs, **kept}.items():
-        if rows:
-            used = [name for name in rows[0] if name not in _DETAILS and any(row[name] is not None for row in rows)]
-            screen.print(table(used, ([row[name] for name in used] for row in rows), title=f"\n{title}"))
+    for title, name in _RECORDS.items():
+        for row in {"outputs": outputs, **kept}[title]:
+            fields = {field: value for field, value in row.items() if field not in _DETAILS and value is not None}
+            show_fields(fields, title=f"{title}, {name} {row[name]}")
+    if kept["incidents"]:
+        columns = ("kind", "boundary", "count", "last_at", "detail")
+        show(table(columns, ([row[name] for name in columns] for row in kept["incidents"]), title="\nincidents"))
+    rows = [[row["at"], row["event"], _change(row), row["actor"], row["reason"]] for row in kept["history"]]
+    used = 5 if any(row[-1] for row in rows) else 4
+    columns = ("at", "event", "change", "by", "reason")[:used]
+    show(table(columns, (row[:used] for row in rows), title="\nhistory"))
+
+
+def _change(row: Mapping[str, object]) -> str:
+    """What a revision moved on the three axes; of the first one, where the operation begins."""
+    if row["from_phase"] is None:
+        return str(row["to_phase"])
+    moved = [(row[f"from_{axis}"], row[f"to_{axis}"]) for axis in ("phase", "render_state", "delivery_state")]
+    return ", ".join(f"{was} → {now}" for was, now in moved if was != now)

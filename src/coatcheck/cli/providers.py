@@ -33,13 +33,13 @@ def list_providers(*, as_json: AsJson = False) -> None:
         for row in rows:
             write_object(asdict(row))
         return
-    from coatcheck.cli.tables import console, table  # noqa: PLC0415 - for people only
+    from coatcheck.cli.tables import show, table  # noqa: PLC0415 - for people only
 
     cells = (
         (row.name, row.account, row.kind, row.dispatch_paused_at, row.dispatch_pause_reason, row.dispatch_paused_by)
         for row in rows
     )
-    console().print(table(_COLUMNS, cells))
+    show(table(_COLUMNS, cells))
 
 
 def pause(name: Name, /, *, reason: Reason, actor: Actor = None, as_json: AsJson = False) -> None:
@@ -51,7 +51,7 @@ def pause(name: Name, /, *, reason: Reason, actor: Actor = None, as_json: AsJson
             await _make_known(opened, settings, name)
             return await pauses.pause(opened, name, reason=why, actor=who)
 
-    _tell(asyncio.run(run()), "paused", as_json=as_json)
+    _tell(asyncio.run(run()), "paused", f"{visible(why)} ({visible(who)})", as_json=as_json)
 
 
 def resume(name: Name, /, *, reason: Reason, actor: Actor = None, as_json: AsJson = False) -> None:
@@ -64,8 +64,9 @@ def resume(name: Name, /, *, reason: Reason, actor: Actor = None, as_json: AsJso
             return await pauses.resume(opened, name)
 
     found = asyncio.run(run())
-    say(f"resumed {visible(name)}: {visible(why)} ({visible(who)})")
-    _tell(found, "resumed", as_json=as_json)
+    if as_json:
+        say(f"resumed {visible(name)}: {visible(why)} ({visible(who)})")
+    _tell(found, "resumed", f"{visible(why)} ({visible(who)})", as_json=as_json)
 
 
 async def _make_known(opened: Database, settings: Settings, name: str) -> None:
@@ -74,11 +75,11 @@ async def _make_known(opened: Database, settings: Settings, name: str) -> None:
         await pauses.register(opened, replace(settings, providers={name: settings.providers[name]}))
 
 
-def _tell(row: ProviderRow, what: str, *, as_json: bool) -> None:
+def _tell(row: ProviderRow, what: str, reason: str, *, as_json: bool) -> None:
     if as_json:
         write_object(asdict(row))
     else:
-        write_line(f"{what} {visible(row.name)}, account {visible(row.account)}")
+        write_line(f"{what} {visible(row.name)}, account {visible(row.account)}: {reason}")
 
 
 def _actor(actor: str | None) -> str:

@@ -21,9 +21,9 @@ def stats(*, as_json: AsJson = False) -> None:
     if as_json:
         write_object(found)
         return
-    from coatcheck.cli.tables import console, table  # noqa: PLC0415 - for people only
+    from coatcheck.cli.tables import show, table  # noqa: PLC0415 - for people only
 
-    console().print(table(("measure", "of", "reading"), _rows(found)))
+    show(table(("measure", "of", "reading"), _rows(found)))
 
 
 def _rows(found: Mapping[str, object]) -> Iterator[tuple[str, str, object]]:

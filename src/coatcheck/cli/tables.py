@@ -1,6 +1,7 @@
-"""Tables for people: columns as wide as they need to be off a terminal, and no text of others that a terminal would obey."""
+"""What people are shown: tables no wider than they need to be, ids that are never broken, and no text that a terminal would obey."""
 
-from collections.abc import Iterable, Sequence
+import sys
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
 from rich.box import SIMPLE_HEAD
@@ -11,6 +12,8 @@ from rich.text import Text
 from coatcheck.cli.visible import visible
 
 _WIDE = 2000
+_WHOLE = frozenset({"operation", "remote job", "at", "event", "last_at"})
+"""Columns whose cells are never broken: half an id is no id, and an instant is read at a glance."""
 
 
 class _Console(Console):
@@ -26,12 +29,33 @@ def console() -> Console:
     return found if found.is_terminal else _Console(markup=False, highlight=False, emoji=False, width=_WIDE)
 
 
+def show(found: Table) -> None:
+    """Print a table. Off a terminal no line is wider than what it says."""
+    screen = console()
+    if screen.is_terminal:
+        screen.print(found)
+        return
+    with screen.capture() as capture:
+        screen.print(found)
+    sys.stdout.writelines(f"{line.rstrip()}\n" for line in capture.get().splitlines())
+
+
+def show_fields(fields: Mapping[str, object], *, title: str | None = None) -> None:
+    """Print one record, a field on a line. Breaking long ones is left to the terminal, so that they are copied whole."""
+    screen = console()
+    if title is not None:
+        screen.print(f"\n{title}", soft_wrap=True)
+    width = max((len(name) for name in fields), default=0)
+    for name, value in fields.items():
+        screen.print(Text.assemble(f"{name:<{width}}  ", cell(value)), soft_wrap=True)
+
+
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, title: str | None = None) -> Table:
     """A table of cells: None is a dash, an instant is shown in UTC to the second."""
     found = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for column in columns:
-        # Folded and not cut: half an id is no id.
-        found.add_column(column, overflow="fold")
+        # Folded and not cut.
+        found.add_column(column, overflow="fold", no_wrap=column in _WHOLE)
     for row in rows:
         found.add_row(*(cell(each) for each in row))
     return found
