@@ -102,7 +102,7 @@ EVENTS: dict[EventKind, ev.Event] = {
     EventKind.THROTTLED: ev.Throttled(dispatch_id=DISPATCH, retry_after_s=1.0),
     EventKind.NOT_SENT: ev.NotSent(dispatch_id=DISPATCH, cause="refused"),
     EventKind.DOUBTED: ev.Doubted(dispatch_id=DISPATCH, cause="closed"),
-    EventKind.LEASE_ENDED: ev.LeaseEnded(dispatch_id=DISPATCH),
+    EventKind.LEASE_ENDED: ev.LeaseEnded(),
     EventKind.REPEATED: ev.Repeated(actor="worker-1"),
     EventKind.SNAPSHOT: snapshot(),
     EventKind.NOT_FOUND: ev.NotFound(grace_s=60),

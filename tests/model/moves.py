@@ -105,8 +105,7 @@ def _sweep(world: World, number: int, worker: Worker, habits: Habits) -> Move:
     assert worker.row is not None
     if not worker.holds:
         return Move(f"worker {number} lost its lease", world.worker(number, Worker()))
-    dispatch = None if worker.row.dispatch is None else table.dispatch_id(worker.row.dispatch)
-    return _decide(world, number, worker, ev.LeaseEnded(dispatch_id=dispatch), habits)._replace(swept=True)
+    return _decide(world, number, worker, ev.LeaseEnded(), habits)._replace(swept=True)
 
 
 def _decide(world: World, number: int, worker: Worker, event: ev.Event, habits: Habits) -> Move:

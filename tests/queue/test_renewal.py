@@ -5,6 +5,7 @@ from datetime import datetime
 
 import pytest
 
+from coatcheck.config.sizing import RENEW_EVERY_S
 from coatcheck.core.actions import Action
 from coatcheck.queue.leases import Message
 from coatcheck.seams import Clock
@@ -32,9 +33,9 @@ class Keeper:
         self.tally = Tally()
         self.renewer = Renewer(ground.leases, replace(ground.seams, clock=self.watch), self.tally)
 
-    def after(self, share: float, message: Message) -> None:
-        """A part of the message's lease later, the renewer looks at what it holds."""
-        self.watch.at += share * message.lease_s
+    def after(self, seconds: float) -> None:
+        """Later, the renewer looks at what it holds."""
+        self.watch.at += seconds
         self.ground.run(self.renewer._tick())
 
     def end_of(self, message: Message) -> datetime:
@@ -59,9 +60,9 @@ def test_a_look_that_lags_is_renewed_after_two_thirds_of_its_lease_and_not_befor
     message = looked_at(keeper.ground)
     keeper.renewer.hold(message)
     first = keeper.end_of(message)
-    keeper.after(0.5, message)
+    keeper.after(0.5 * message.lease_s)
     assert keeper.end_of(message) == first
-    keeper.after(0.2, message)
+    keeper.after(0.2 * message.lease_s)
     assert keeper.end_of(message) > first
     assert keeper.tally.lease_renewal_failures == 0
 
@@ -73,7 +74,25 @@ def test_a_renewal_that_fails_is_counted_once_and_not_tried_again(keeper: Keeper
         "update coatcheck.outbox set lease_token = nextval('coatcheck.lease_tokens'), leased_by = 'other'"
     )
     for _ in range(3):
-        keeper.after(0.7, message)
+        keeper.after(0.7 * message.lease_s)
     assert keeper.tally.lease_renewal_failures == 1
     keeper.renewer.drop(message)
     assert keeper.ground.one("outbox", message.operation_id)["leased_by"] == "other"
+
+
+def delivery_end(ground: Ground) -> datetime:
+    (row,) = ground.sql("select visible_at from coatcheck.outbox where action = 'deliver'")
+    end: datetime = row["visible_at"]
+    return end
+
+
+def test_a_delivery_is_renewed_as_often_as_the_sum_of_its_lease_says(keeper: Keeper) -> None:
+    (one,) = keeper.ground.enqueue_many(1)
+    keeper.ground.succeed(one)
+    (message,) = keeper.ground.claim(Action.DELIVER)
+    keeper.renewer.hold(message)
+    first = delivery_end(keeper.ground)
+    keeper.after(RENEW_EVERY_S - 1)
+    assert delivery_end(keeper.ground) == first
+    keeper.after(1)
+    assert delivery_end(keeper.ground) > first

@@ -22,7 +22,7 @@ def test_every_reply_concludes_dispatching_and_uncertain(ground: Ground, outcome
     operation_id = ground.enqueue("k", estimate="2")
     dispatch_id = ground.mark(operation_id)
     if swept:
-        ground.happen(operation_id, ev.LeaseEnded(dispatch_id=dispatch_id))
+        ground.happen(operation_id, ev.LeaseEnded())
         assert ground.one("dispatches", operation_id, "outcome") == {"outcome": "uncertain"}
     if swept and outcome == "uncertain":
         step = ground.step(operation_id, replies(dispatch_id)[outcome])
@@ -100,7 +100,7 @@ def test_a_late_429_after_the_sweep_leads_back_to_prepared(ground: Ground) -> No
     operation_id = ground.enqueue("k")
     dispatch_id = ground.mark(operation_id)
     in_flight = ground.step(operation_id, ev.Throttled(dispatch_id=dispatch_id, retry_after_s=9, delay_s=9))
-    ground.happen(operation_id, ev.LeaseEnded(dispatch_id=dispatch_id))
+    ground.happen(operation_id, ev.LeaseEnded())
     assert ground.save(in_flight)[0].status is Status.APPLIED
     assert ground.operation(operation_id).phase == "prepared"
     lane = ground.one("outbox", operation_id, "action", "wait_reason", "parked_at")
@@ -242,7 +242,7 @@ def test_an_id_that_arrives_after_the_end_is_an_orphan(ground: Ground, closing: 
             ground.happen(operation_id, ev.Cancel(actor="p", reason="r"))
             ground.happen(operation_id, replies(dispatch_id)["throttled"])
         case "abandoned":
-            ground.happen(operation_id, ev.LeaseEnded(dispatch_id=dispatch_id))
+            ground.happen(operation_id, ev.LeaseEnded())
             ground.happen(operation_id, ev.WriteOff(actor="p", reason="r"))
         case _:
             ground.happen(operation_id, replies(dispatch_id)["rejected"])
@@ -256,7 +256,7 @@ def test_an_id_that_arrives_after_the_end_is_an_orphan(ground: Ground, closing: 
 def test_an_id_under_a_new_authorisation_still_concludes_what_was_not_dispatched_again(ground: Ground) -> None:
     operation_id = ground.enqueue("k")
     dispatch_id = ground.mark(operation_id)
-    ground.happen(operation_id, ev.LeaseEnded(dispatch_id=dispatch_id))
+    ground.happen(operation_id, ev.LeaseEnded())
     ground.happen(operation_id, ev.Redispatch(actor="p", reason="r", quiescent_at=None))
     assert ground.operation(operation_id).authorisation == 2
     assert ground.happen(operation_id, accepted(dispatch_id)).applied
@@ -266,7 +266,7 @@ def test_an_id_under_a_new_authorisation_still_concludes_what_was_not_dispatched
 def test_an_id_of_a_former_dispatch_is_an_orphan_once_another_is_current(ground: Ground) -> None:
     operation_id = ground.enqueue("k")
     former = ground.mark(operation_id)
-    ground.happen(operation_id, ev.LeaseEnded(dispatch_id=former))
+    ground.happen(operation_id, ev.LeaseEnded())
     late = ground.step(operation_id, accepted(former))
     ground.happen(operation_id, ev.Redispatch(actor="p", reason="r", quiescent_at=None))
     current = ground.mark(operation_id)

@@ -75,7 +75,7 @@ def test_a_reply_of_a_former_dispatch_ends_as_evidence_while_another_is_under_wa
     operation_id = ground.enqueue("k")
     former = ground.mark(operation_id)
     marked = ground.operation(operation_id)
-    ground.happen(operation_id, ev.LeaseEnded(dispatch_id=former))
+    ground.happen(operation_id, ev.LeaseEnded())
     ground.happen(operation_id, ev.Redispatch(actor="p", reason="r", quiescent_at=None))
     ground.mark(operation_id)
     before = ground.operation(operation_id)
@@ -109,6 +109,6 @@ def test_an_id_finds_its_operation_after_the_sweep(ground: Ground) -> None:
     operation_id = ground.enqueue("k")
     dispatch_id = ground.mark(operation_id)
     marked = ground.operation(operation_id)
-    ground.happen(operation_id, ev.LeaseEnded(dispatch_id=dispatch_id))
+    ground.happen(operation_id, ev.LeaseEnded())
     see_through(ground, marked, ev.Accepted(dispatch_id=dispatch_id, remote_job_id=JOB))
     assert ground.operation(operation_id).remote_job_id == JOB

@@ -56,7 +56,7 @@ class Actor:
         known: list[ev.Event] = [rendering, rendering, rendering, look(job, RenderState.SUCCEEDED, outputs=2)]
         likely: dict[Phase, list[ev.Event]] = {
             Phase.PREPARED: [mark],
-            Phase.DISPATCHING: [*back, ev.LeaseEnded(dispatch_id=dispatch_id), accepted],
+            Phase.DISPATCHING: [*back, ev.LeaseEnded(), accepted],
             Phase.UNCERTAIN: [*back, accepted],
         }
         if operation.render_state is RenderState.SUCCEEDED:

@@ -26,7 +26,7 @@ def test_a_batch_decides_what_it_read_and_reports_the_rest(ground: Ground) -> No
     steps = [
         decided(ground, cancelled, ev.Cancel(actor=ACTOR, reason=REASON)),
         decided(ground, moved, ev.Cancel(actor=ACTOR, reason=REASON)),
-        decided(ground, swept, ev.LeaseEnded(dispatch_id=None)),
+        decided(ground, swept, ev.LeaseEnded()),
     ]
     ground.mark(moved)
     assert [saved.status for saved in ground.save(*steps)] == [Status.APPLIED, Status.STALE, Status.APPLIED]
@@ -40,9 +40,9 @@ def test_a_batch_decides_what_it_read_and_reports_the_rest(ground: Ground) -> No
 
 def test_the_end_of_a_lease_is_doubt_in_phase_outcome_and_lane(ground: Ground) -> None:
     operation_id = ground.enqueue("k")
-    dispatch_id = ground.mark(operation_id)
+    ground.mark(operation_id)
     quiescent_at = ground.one("dispatches", operation_id, "quiescent_at")
-    assert ground.happen(operation_id, ev.LeaseEnded(dispatch_id=dispatch_id)).applied
+    assert ground.happen(operation_id, ev.LeaseEnded()).applied
     assert ground.operation(operation_id).phase == "uncertain"
     assert ground.one("dispatches", operation_id, "outcome", "cause", "ended_at", "settled_at") == {
         "outcome": "uncertain",
@@ -60,7 +60,7 @@ def test_the_end_of_a_lease_is_doubt_in_phase_outcome_and_lane(ground: Ground) -
 def test_a_sweep_that_comes_after_the_reply_changes_nothing(ground: Ground) -> None:
     operation_id = ground.enqueue("k")
     dispatch_id = ground.mark(operation_id)
-    sweep = decided(ground, operation_id, ev.LeaseEnded(dispatch_id=dispatch_id))
+    sweep = decided(ground, operation_id, ev.LeaseEnded())
     ground.happen(operation_id, ev.Accepted(dispatch_id=dispatch_id, remote_job_id=RemoteJobId("j")))
     assert ground.save(sweep)[0].status is Status.STALE
     assert ground.operation(operation_id).phase == "accepted"
@@ -74,7 +74,7 @@ def test_a_sweep_never_lowers_what_the_evidence_already_proved(ground: Ground) -
     reply = ground.step(operation_id, ev.Throttled(dispatch_id=dispatch_id, retry_after_s=None))
     ground.happen(operation_id, ev.Cancel(actor=ACTOR, reason=REASON))
     assert ground.save(reply)[0].status is Status.EVIDENCE
-    ground.happen(operation_id, ev.LeaseEnded(dispatch_id=dispatch_id))
+    ground.happen(operation_id, ev.LeaseEnded())
     assert ground.operation(operation_id).phase == "uncertain"
     assert ground.one("dispatches", operation_id, "outcome") == {"outcome": "throttled"}
 
@@ -118,9 +118,9 @@ def test_a_cancel_that_comes_too_late_is_a_wish_and_the_first_one_counts(ground:
 
 def test_a_new_authorisation_clears_the_withdrawal_and_names_who_gave_it(ground: Ground) -> None:
     operation_id = ground.enqueue("k", dispatch_by_at="2999-01-01T00:00:00Z")
-    dispatch_id = ground.mark(operation_id)
+    ground.mark(operation_id)
     ground.happen(operation_id, ev.Cancel(actor=ACTOR, reason=REASON))
-    ground.happen(operation_id, ev.LeaseEnded(dispatch_id=dispatch_id))
+    ground.happen(operation_id, ev.LeaseEnded())
     assert ground.happen(operation_id, ev.Redispatch(actor=ACTOR, reason=REASON, quiescent_at=None)).applied
     operation = ground.operation(operation_id)
     assert (operation.phase, operation.authorisation, operation.authorised_by) == ("prepared", 2, "ada")

@@ -39,7 +39,7 @@ HAPPENINGS: dict[str, Making] = {
     "throttled": replied(lambda dispatch_id: ev.Throttled(dispatch_id=dispatch_id, retry_after_s=1)),
     "not sent": replied(lambda dispatch_id: ev.NotSent(dispatch_id=dispatch_id, cause="refused")),
     "doubted": replied(lambda dispatch_id: ev.Doubted(dispatch_id=dispatch_id, cause="cut")),
-    "lease ended": lambda _, operation: ev.LeaseEnded(dispatch_id=operation.dispatch_id),
+    "lease ended": lambda _, operation: ev.LeaseEnded(),
     "rendering": seen(RenderState.RENDERING),
     "succeeded": seen(RenderState.SUCCEEDED, outputs=2),
     "failed": seen(RenderState.FAILED, charged=1),
@@ -122,7 +122,7 @@ def test_a_revision_cannot_have_two_history_rows(ground: Ground) -> None:
 def test_history_tells_the_whole_story_of_a_lost_reply(ground: Ground) -> None:
     operation_id = ground.enqueue("k")
     dispatch_id = ground.mark(operation_id)
-    ground.happen(operation_id, ev.LeaseEnded(dispatch_id=dispatch_id))
+    ground.happen(operation_id, ev.LeaseEnded())
     ground.happen(operation_id, ev.Accepted(dispatch_id=dispatch_id, remote_job_id=JOBS[0]))
     ground.happen(operation_id, look(JOBS[0], RenderState.SUCCEEDED, outputs=1))
     ground.happen(operation_id, stored(0))

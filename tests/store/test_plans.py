@@ -136,7 +136,8 @@ class Planner:
                 self.ground.succeed(operation_id)
                 return stored(0)
             case _:
-                return ev.LeaseEnded(dispatch_id=self.ground.mark(operation_id))
+                self.ground.mark(operation_id)
+                return ev.LeaseEnded()
 
     def messages(self) -> list[Message]:
         """Five leases of the worker's own."""

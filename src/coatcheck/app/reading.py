@@ -12,7 +12,7 @@ from coatcheck.core.operation import OperationId, Phase
 from coatcheck.errors import CommitUnknown, NotFound, Refused, Unavailable
 from coatcheck.store.db import Database, Row, Trouble, trouble
 from coatcheck.store.failures import meaning
-from coatcheck.store.operations import Delivery, find, load_deliveries, scan
+from coatcheck.store.operations import Delivery, find, load_deliveries, scan, story
 
 Opened = Callable[[], Awaitable[Database]]
 """Hands out the database, opening it at the first call."""
@@ -85,12 +85,28 @@ class TenantOperations:
 
 async def read_operation(database: Database, operation_id: str, tenant_id: str | None) -> Operation:
     """One operation under its tenant, or for the operator under none. Raises `NotFound`."""
+    return await _viewed(database, await _found(database, operation_id, tenant_id))
+
+
+async def read_story(
+    database: Database, operation_id: str, tenant_id: str | None
+) -> tuple[Operation, Mapping[str, list[Row]]]:
+    """The same with everything that is kept about it: dispatches, messages, incidents, history."""
+    found = await _found(database, operation_id, tenant_id)
+    return await _viewed(database, found), await story(database, found.operation_id)
+
+
+async def _found(database: Database, operation_id: str, tenant_id: str | None) -> core.Operation:
     known = _id(operation_id)
     found = None if known is None else await find(database, known, tenant_id)
     if found is None:
         raise NotFound(
             "expected the id of an operation, got one that names none here", next="check the id and the tenant"
         )
+    return found
+
+
+async def _viewed(database: Database, found: core.Operation) -> Operation:
     return view_of(found, (await load_deliveries(database, [found.operation_id]))[found.operation_id])
 
 

@@ -130,7 +130,7 @@ def _money(database: Database, incarnation: str, seams: Seams) -> Committer:
 def _looks(database: Database, incarnation: str, seams: Seams) -> Committer:
     """Writes everything else."""
     door, ends = Door(database, incarnation), Leases(database, incarnation)
-    lanes: dict[type, Lane] = {
+    lanes = {
         SnapshotSave: Lane(write=door.snapshot, key=_operation_of_step),
         DeliverSave: Lane(write=door.deliver, key=_operation_of_step),
         Release: Lane(write=ends.release, key=_slot),
@@ -144,7 +144,7 @@ def _looks(database: Database, incarnation: str, seams: Seams) -> Committer:
 def _reads(database: Database, seams: Seams) -> Committer:
     """Loads."""
     reader = Reader(database)
-    lanes = {
+    lanes: dict[type, Lane] = {
         OperationOf: Lane(write=reader.operations, key=_operation),
         DeliveriesOf: Lane(write=reader.deliveries, key=_operation),
     }

@@ -117,7 +117,6 @@ class LeaseEnded:
     """The lease of a dispatch ended while its phase was `dispatching` (S3)."""
 
     kind: ClassVar[EventKind] = EventKind.LEASE_ENDED
-    dispatch_id: DispatchId | None
     cause: str = "lease_ended"
 
 

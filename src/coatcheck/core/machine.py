@@ -232,7 +232,7 @@ _BY_PAIR: dict[tuple[Phase, Kind], tuple[Rule, ...]] = {
 def advance(operation: Operation, event: ev.Event, now: datetime) -> Step | Refusal:
     """What `event` means for `operation` at `now` (the database's clock): the step to save, or why nothing changes.
 
-    Example: `advance(operation, LeaseEnded(dispatch_id=None), operation.read_at)`.
+    Example: `advance(operation, LeaseEnded(), operation.read_at)`.
     """
     for rule in _BY_PAIR.get((operation.phase, event.kind), ()):
         if rule.when is None or rule.when(operation, event, now):

@@ -52,7 +52,6 @@ class ConcludeStep:
     remote_job_id: RemoteJobId | None = None
     observe_for_s: float | None = None
     lanes: tuple[LaneChange, ...] = ()
-    incident: Incident | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ async def conclude_doubt(desk: Desk, work: Work) -> None:
         desk.tally.stale["lease"] += 1
         return
     desk.seams.faults.reached(Point.R3_DECISION_COMMIT_SENT)
-    await desk.decide(advance(operation, ev.LeaseEnded(dispatch_id=operation.dispatch_id), operation.read_at))
+    await desk.decide(advance(operation, ev.LeaseEnded(), operation.read_at))
     desk.seams.faults.reached(Point.R4_DECIDED)
 
 

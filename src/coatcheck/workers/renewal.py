@@ -5,11 +5,13 @@ Its action ends by itself: every write that it could still make is guarded by wh
 
 import asyncio
 import logging
-from collections.abc import Mapping
+import math
 from dataclasses import dataclass
+from typing import assert_never
 
 import psycopg
 
+from coatcheck.config.sizing import RENEW_EVERY_S
 from coatcheck.core.actions import Action
 from coatcheck.core.operation import OperationId
 from coatcheck.errors import CoatcheckError
@@ -20,9 +22,8 @@ from coatcheck.workers.tally import Tally
 logger = logging.getLogger(__name__)
 
 TICK_S = 1.0
-_SHARE: Mapping[Action, float] = {Action.DELIVER: 1 / 3, Action.OBSERVE: 2 / 3}
-"""After which part of its lease an action is renewed: a delivery lasts as long as its output is large, a look only when it lags. A dispatch
-never is: its mark takes a lease of its own that covers the whole POST, and without one it must not send."""
+_LATE_SHARE = 2 / 3
+"""After which part of its lease a look, which fits in its lease, lags so much that it is renewed."""
 
 Slot = tuple[OperationId, int]
 
@@ -67,12 +68,7 @@ class Renewer:
 
     async def _tick(self) -> None:
         now = self._seams.clock.boottime()
-        late = [
-            held
-            for held in self._held.values()
-            if held.message.action in _SHARE
-            and now - held.kept_at >= held.message.lease_s * _SHARE[held.message.action]
-        ]
+        late = [held for held in self._held.values() if now - held.kept_at >= _kept_for_s(held.message)]
         if not late:
             return
         kept = await self._leases.renew([held.message for held in late])
@@ -84,6 +80,23 @@ class Renewer:
                 # the action saves by guarded writes only; here it is known that its authority ended
                 self._tally.lease_renewal_failures += 1
                 del self._held[slot]
+
+
+def _kept_for_s(message: Message) -> float:
+    """For how long a lease is left alone.
+
+    A delivery lasts as long as its output is large, so its lease is renewed steadily. A dispatch's never is: its mark takes a lease of its
+    own that covers the whole POST, and without one it must not send.
+    """
+    match message.action:
+        case Action.DELIVER:
+            return RENEW_EVERY_S
+        case Action.OBSERVE:
+            return message.lease_s * _LATE_SHARE
+        case Action.DISPATCH | Action.RECONCILE:
+            return math.inf
+        case _:
+            assert_never(message.action)
 
 
 async def settled(task: asyncio.Task[None]) -> None:
