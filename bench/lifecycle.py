@@ -45,10 +45,12 @@ class Counted(Database):
 
     statements: ClassVar[Counter[str]] = Counter()
 
-    async def fetch(self, text: str, parameters: Mapping[str, Any] | None = None) -> Sequence[Row]:
+    async def fetch(
+        self, text: str, parameters: Mapping[str, Any] | None = None, *, prepare: bool = True
+    ) -> Sequence[Row]:
         """Run it, and count it."""
         self.statements[text.partition("\n")[0].removeprefix("-- purpose: ")] += 1
-        return await super().fetch(text, parameters)
+        return await super().fetch(text, parameters, prepare=prepare)
 
 
 async def drained(stage: Stage, seams: Seams) -> float:

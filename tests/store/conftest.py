@@ -9,10 +9,6 @@ from store.ground import Ground
 from store.invariants import assert_invariants
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "breaks(*names): the invariants that a story breaks on purpose")
-
-
 @pytest.fixture
 def ground(database: postgres.Database, request: pytest.FixtureRequest) -> Iterator[Ground]:
     """One worker on a fresh database. `@pytest.mark.breaks("S2")` names the invariants that a story breaks on purpose."""
