@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import re
 import signal
 from pathlib import Path
 
@@ -74,6 +75,11 @@ def test_a_delivered_file_that_vanishes_before_the_account_makes_the_demo_fail_a
     assert marks.pop("Delivered files are those the service made") == "✗"
     assert set(marks.values()) == {"✓"}
     assert "1 of 8 lines do not hold." in stage.out
+    assert "are not there yet" in stage.out
+    said = " ".join(stage.out.replace("│", " ").split())
+    sums = re.search(r"(\d+) \+ (\d+) POSTs, 2 retries each, are up to (\d+) more POSTs", said)
+    assert sums is not None
+    assert 2 * (int(sums[1]) + int(sums[2])) == int(sums[3])
 
 
 @pytest.mark.parametrize(

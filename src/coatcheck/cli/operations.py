@@ -159,8 +159,8 @@ def _print_story(operation: Operation, kept: Mapping[str, list[dict[str, object]
         show(table(columns, ([row[name] for name in columns] for row in kept["incidents"]), title="\nincidents"))
     rows = [[row["at"], row["event"], _change(row), row["actor"], row["reason"]] for row in kept["history"]]
     used = 5 if any(row[-1] for row in rows) else 4
-    columns = ("at", "event", "change", "by", "reason")[:used]
-    show(table(columns, (row[:used] for row in rows), title="\nhistory"))
+    heads = ("at", "event", "change", "by", "reason")
+    show(table(heads[:used], (row[:used] for row in rows), title="\nhistory"))
 
 
 def _change(row: Mapping[str, object]) -> str:

@@ -35,14 +35,25 @@ class Doubt:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Resent:
+    """POSTs that common clients send again: those whose reply was lost, and those answered 5xx with the job's id."""
+
+    lost_count: int
+    answered_count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
-    """The figures of `demo --json`, the lines behind them, and the doubts by name. `held` is the money kept back for the doubts."""
+    """The figures of `demo --json`, the lines behind them, the doubts by name, and what a client that sends again would have done.
+
+    `held` is the money kept back for the doubts.
+    """
 
     figures: Mapping[str, int]
     lines: tuple[Line, ...]
     doubts: tuple[Doubt, ...] = field(repr=False)
     held: Decimal
-    resent_count: int
+    resent: Resent
 
     @property
     def ok(self) -> bool:
@@ -69,7 +80,7 @@ def settled(evidence: Evidence) -> Account:
         lines=tuple(check(books) for check in checks),
         doubts=_doubts(books),
         held=books.money().held,
-        resent_count=_resent(books),
+        resent=_resent(books),
     )
 
 
@@ -101,11 +112,11 @@ def _kill(books: Books) -> Line:
 def _posts(books: Books) -> Line:
     most = max(books.posts_per_operation.values(), default=0)
     strangers = [each for each in books.posts_per_operation if each not in books.operations]
-    again = f"; {len(books.turned_away)} had a 429 before" if books.turned_away else ""
+    again = f"; {len(books.turned_away)} had a 429 first, which created nothing" if books.turned_away else ""
     return Line(
         claim="No operation was posted twice",
         holds=most == 1 and not strangers,
-        found=f"{len(books.posts)} POSTs, at most {most} each{again}",
+        found=f"{len(books.operations)} operations, {len(books.posts)} POSTs, at most {most} each{again}",
     )
 
 
@@ -123,11 +134,11 @@ def _replies(books: Books) -> Line:
 def _deliveries(books: Books) -> Line:
     delivered, mismatched = books.delivered(), books.mismatched()
     failed = sum(operation.failed_count for operation in books.evidence.operations.values())
-    aside = f"; {failed} failed, set aside" if failed else ""
+    aside = f"; {failed} could not be fetched" if failed else ""
     return Line(
         claim="Delivered files are those the service made",
         holds=bool(delivered) and not mismatched,
-        found=f"{len(delivered)} read again, {len(mismatched)} differ{aside}",
+        found=f"{len(delivered)} files read again, {len(mismatched)} differ{aside}",
     )
 
 
@@ -145,7 +156,7 @@ def _nothing_twice(books: Books) -> Line:
     return Line(
         claim="Nothing is there twice",
         holds=not twice,
-        found=_shown(twice, "no remote job, no owner, no paid dispatch"),
+        found=_shown(twice, "no remote job, no owner, no paid dispatch twice"),
     )
 
 
@@ -154,7 +165,7 @@ def _money(books: Books) -> Line:
     return Line(
         claim="The bill is what was written down or is held",
         holds=money.billed == money.charged and money.billed_in_doubt <= money.held,
-        found=f"{money.billed} billed, {money.charged} charged; {money.billed_in_doubt} more, {money.held} held",
+        found=f"{money.billed} credits billed, {money.charged} written down; for the doubts {money.billed_in_doubt} billed, {money.held} held",
     )
 
 
@@ -176,7 +187,8 @@ def _shown(names: Sequence[str], otherwise: str) -> str:
     return f"{len(names)}: {', '.join(names[:_SHOWN_NAMES])}" if names else otherwise
 
 
-def _resent(books: Books) -> int:
+def _resent(books: Books) -> Resent:
     """Operations whose POST a client with retries would have sent again: broken off, given up, or answered 5xx."""
     struck = {operation_id for operation_id, order in books.orders.items() if order.trouble and order.trouble.resent}
-    return len(struck | books.killed())
+    lost = (struck | books.killed()) & books.lost_replies()
+    return Resent(lost_count=len(lost), answered_count=len(struck - lost))

@@ -46,7 +46,9 @@ class Course:
         """Run it. Raises `Failed` when a worker fails or the workers do not become idle in time."""
         await self.shop.open()
         await self._take(self.orders[:_FIRST_ORDERS])
-        self.telling.say(f"{len(PLACES)} workers start, and the shop takes {len(self.orders)} orders of three tenants")
+        self.telling.say(
+            f"{len(PLACES)} workers start, which takes a few seconds, and the shop takes {len(self.orders)} orders of three tenants"
+        )
         for number in PLACES:
             self.workers.start(number)
         taking = asyncio.ensure_future(self._take_the_rest())

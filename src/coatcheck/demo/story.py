@@ -39,27 +39,29 @@ def _why(account: Account) -> RenderableType:
     text.append(f"{account.figures['lost_replies']} POSTs ended without a usable reply. ", style="bold")
     text.append(f"Behind {created} of them the service had created a job, and billed it")
     text.append(f"; behind {nothing}, nothing. From outside they look alike.\n\n" if nothing else ".\n\n")
+    lost, answered = account.resent.lost_count, account.resent.answered_count
     text.append(
-        f"A client that sends again pays again: the usual {_USUAL_RETRIES} retries would have sent up to "
-        f"{_USUAL_RETRIES * account.resent_count} more POSTs here, at {PRICE} credits each. "
+        f"A client that sends again pays again. Common ones do after {lost} of these, and after {answered} more replies of 5xx that "
+        f"named the job: {lost} + {answered} POSTs, {_USUAL_RETRIES} retries each, are up to "
+        f"{_USUAL_RETRIES * (lost + answered)} more POSTs at {PRICE} credits. "
     )
     text.append("coatcheck sent none. ", style="bold green")
     text.append(
         "A mark is committed before each POST, so what may have been sent is known, and what cannot be known is "
     )
     text.append("uncertain", style="bold yellow")
-    text.append(", kept with its evidence and its money until somebody decides.")
+    text.append(", kept with its evidence, and its money held, until somebody decides.")
     return Panel(text, title="Why this exists", title_align="left", padding=(1, 2), width=_WIDTH)
 
 
 def _doubts(account: Account) -> RenderableType:
     table = Table(box=SIMPLE_HEAD, title="Uncertain, by name", title_justify="left", title_style="bold", pad_edge=False)
-    for column in ("operation", "order", "what became of the reply", "only the service knows"):
+    for column in ("operation", "tenant and key", "what became of the reply", "the service knows"):
         table.add_column(column, no_wrap=column == "operation")
     for doubt in account.doubts[:_SHOWN_DOUBTS]:
         table.add_row(
             operation_text(doubt.operation_id),
-            f"{doubt.order.tenant_id} {doubt.order.number}",
+            f"{doubt.order.tenant_id} {doubt.order.key}",
             _cause(doubt),
             Text("no job", style="dim") if doubt.job is None else Text(f"billed {doubt.job.id[:_JOB_CHARACTERS]}…"),
         )
@@ -80,8 +82,11 @@ def _cause(doubt: Doubt) -> Text:
 
 def _tell_next(console: Console, account: Account, look_around: str) -> None:
     first = operation_text(account.doubts[0].operation_id)
-    console.print("Next: ask the service about each, then adopt the job that it names or prove that there is none.")
-    console.print("This run's database stays until the next demo:")
+    console.print(
+        "Next: this version keeps them and shows their evidence. The commands that decide them (adopt the job, prove that there is "
+        "none, dispatch again, write off) are not there yet. This run's database stays until the next demo:",
+        width=_WIDTH,
+    )
     for words in ("operations list --phase uncertain", f"operations show {first}"):
         # Never broken by us, so that it can be copied as it is.
         console.print(Text(f"  {look_around} {words}", style="cyan"), soft_wrap=True)
