@@ -2,15 +2,22 @@
 
 import ast
 import asyncio
+import dataclasses
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import CodeType
 from typing import Any
 
+import asyncpg
 import psycopg
 import pytest
+from sqlalchemy import create_engine, make_url
+from sqlalchemy.ext.asyncio import create_async_engine
 
+import coatcheck
 import postgres
+from coatcheck import EnqueuedOperation, Operation, Output
 from docs.pages import DOCS, ROOT, SOURCE, blocks
 
 
@@ -51,6 +58,66 @@ def test_the_example_of_the_readme_runs(
     with database.connect() as connection:
         assert connection.execute("select approved from frames").fetchall() == [(True,)]
     assert (names["operation"].operation_key, names["operation"].phase) == ("frame-7-v2", "prepared")
+
+
+async def lent(example: str, order: Callable[..., Any], url: str) -> str:
+    """Call the `order` of an example with what it is written for; the id that it returns."""
+    alchemy_url = make_url(url).set(drivername="postgresql+psycopg")
+    if "asyncpg" in example:
+        connection = await asyncpg.connect(url)
+        found = await order(connection, "asyncpg")
+        await connection.close()
+    elif "AsyncEngine" in example:
+        engine = create_async_engine(alchemy_url)
+        found = await order(engine, "SQLAlchemy async")
+        await engine.dispose()
+    elif "Engine" in example:
+        blocking = create_engine(alchemy_url)
+        found = await asyncio.to_thread(order, blocking, "SQLAlchemy")
+        blocking.dispose()
+    elif "AsyncConnection" in example:
+        async with await psycopg.AsyncConnection.connect(url, autocommit=True) as awaited:
+            found = await order(awaited, "psycopg async")
+    else:
+        with psycopg.connect(url, autocommit=True) as borrowed:
+            found = await asyncio.to_thread(order, borrowed, "psycopg")
+    return str(found)
+
+
+def test_the_examples_of_the_library_page_run_with_every_driver(
+    database: postgres.Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COATCHECK_DATABASE_URL", database.url)
+    monkeypatch.chdir(tmp_path)
+    first, *examples = [block.text for block in blocks(DOCS / "library.md") if block.language == "python"]
+    orders, (reading,) = ([each for each in examples if ("def order" in each) is wanted] for wanted in (True, False))
+    names: dict[str, Any] = {}
+    with database.connect() as connection:
+        connection.execute("create table orders (name text)")
+
+    async def run() -> list[str]:
+        exec(compiled(first), names)
+        made = []
+        for example in orders:
+            exec(compiled(example), names)
+            made.append(await lent(example, names["order"], database.url))
+        exec(compiled(reading), names)
+        await names["look"](made[0])
+        return made
+
+    made = asyncio.run(run())
+    assert len(set(made)) == 5
+    assert capsys.readouterr().out.startswith("prepared none not_started\n5\n")
+    with database.connect() as connection:
+        assert connection.execute("select count(*) from orders").fetchone() == (5,)
+
+
+def test_the_library_page_has_every_exception_and_every_field() -> None:
+    text = (DOCS / "library.md").read_text()
+    errors = {name for name in coatcheck.__all__ if name.endswith(("Unknown", "Invalid", "Reused", "Transaction"))}
+    fields = {each.name for kind in (Operation, EnqueuedOperation, Output) for each in dataclasses.fields(kind)}
+    assert len(errors) >= 5
+    assert [name for name in sorted(errors | fields) if f"`{name}`" not in text] == []
 
 
 def columns_of(database: postgres.Database, table: str) -> dict[str, tuple[str, bool]]:
