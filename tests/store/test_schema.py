@@ -209,6 +209,16 @@ def test_a_schema_from_a_newer_version_is_refused(fresh: postgres.Database) -> N
             schema.migrate_up(connection, migrations=MIGRATIONS[:2])
 
 
+def test_tables_without_the_rows_that_tell_of_them_are_refused_with_a_remedy(fresh: postgres.Database) -> None:
+    with psycopg.connect(fresh.url) as connection:
+        schema.migrate_up(connection)
+        connection.execute("drop table coatcheck.schema_migrations")
+        connection.commit()
+        with pytest.raises(SchemaMismatch, match="expected nothing of migration 1 before it is applied") as refused:
+            schema.migrate_up(connection)
+    assert "restore them from a backup" in refused.value.next
+
+
 def test_a_schema_behind_is_refused_and_never_migrated_on_the_way(fresh: postgres.Database) -> None:
     with psycopg.connect(fresh.url) as connection:
         schema.migrate_up(connection, migrations=MIGRATIONS[:1])

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import assert_never
 
 from coatcheck.core import events as ev
 from coatcheck.core.actions import (
@@ -102,8 +103,11 @@ def _after_post(to: Phase | None, event: ev.Reply) -> tuple[LaneChange, ...]:
             return (Park(lane=COURSE, action=Action.RECONCILE, reason=ParkReason.UNCERTAIN),)
         case Phase.REJECTED | Phase.CANCELLED:
             return (DropAll(),)
-        case _:
+        case None | Phase.DISPATCHING | Phase.ABANDONED:
+            # evidence alone makes nothing due, and no reply leads into the other two
             return ()
+        case _:
+            assert_never(to)
 
 
 # -- looks -------------------------------------------------------------------------------------------------------------

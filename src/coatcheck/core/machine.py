@@ -5,7 +5,7 @@ reply in a phase that cannot use it is still written down (`to` None), so a paid
 `RULES`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -229,6 +229,20 @@ _BY_PAIR: dict[tuple[Phase, Kind], tuple[Rule, ...]] = {
 }
 
 
+NEEDED: Mapping[Refused, str] = {
+    Refused.UNCHANGED: "it needs news: what was said is recorded already, or its time is not over",
+    Refused.WITHDRAWN: "it needs a new authorisation: this one was cancelled, or its deadline passed",
+    Refused.WRONG_ID: "it needs the remote job that the operation owns",
+    Refused.REGRESSED: "it needs the final state that is recorded: a final render says nothing else any more",
+    Refused.NOT_QUIESCENT: "it needs the instant after which nothing of the last dispatch can arrive: quiescent_at",
+    Refused.NOT_CANCELLABLE: "it needs a render that is not final",
+    Refused.FINAL: "it needs a render that is not final",
+    Refused.STILL_LOOKING: "it needs a render that observing has given up: stalled or missing",
+    Refused.NOT_IN_TABLE: "it needs another phase, or a render that succeeded",
+}
+"""What would be needed for the event to mean something."""
+
+
 def advance(operation: Operation, event: ev.Event, now: datetime) -> Step | Refusal:
     """What `event` means for `operation` at `now` (the database's clock): the step to save, or why nothing changes.
 
@@ -237,6 +251,15 @@ def advance(operation: Operation, event: ev.Event, now: datetime) -> Step | Refu
     for rule in _BY_PAIR.get((operation.phase, event.kind), ()):
         if rule.when is None or rule.when(operation, event, now):
             if isinstance(rule.do, Refused):
-                return Refusal(code=rule.do, detail=f"{rule.name}: {event.kind} in {operation.phase}")
+                return Refusal(
+                    code=rule.do, detail=f"{rule.name}: {event.kind} in {operation.phase}; {NEEDED[rule.do]}"
+                )
             return rule.do(do.Setting(operation=operation, now=now, event=rule.name, to=rule.to), event)
-    return Refusal(code=Refused.NOT_IN_TABLE, detail=f"{event.kind} does not apply in {operation.phase}")
+    return Refusal(code=Refused.NOT_IN_TABLE, detail=_expected_phase(operation, event))
+
+
+def _expected_phase(operation: Operation, event: ev.Event) -> str:
+    if (operation.phase, event.kind) in _BY_PAIR:
+        return f"{event.kind} does not apply to a render that is {operation.render_state}; it needs one that succeeded"
+    phases = " or ".join(phase for phase in Phase if (phase, event.kind) in _BY_PAIR)
+    return f"{event.kind} does not apply in {operation.phase}; it needs {phases}"

@@ -39,6 +39,13 @@ create table if not exists coatcheck.schema_migrations (
 )
 """
 
+_DUPLICATES = (
+    psycopg.errors.DuplicateTable,
+    psycopg.errors.DuplicateObject,
+    psycopg.errors.DuplicateFunction,
+    psycopg.errors.DuplicateColumn,
+)
+
 Connection = psycopg.Connection[Any]
 
 
@@ -228,7 +235,8 @@ def _next_step(connection: Connection, known: Sequence[Migration]) -> tuple[Migr
         if missing is None:
             return None
         migration = known[missing - 1]
-        _execute(connection, migration.sql.encode())
+        with _refused_duplicates(migration):
+            _execute(connection, migration.sql.encode())
         if connection.info.transaction_status is not TransactionStatus.INTRANS:
             raise ValueError(f"migration {migration.number} ends its transaction; it must leave that to the runner")
         return migration, _record(connection, migration)
@@ -268,6 +276,17 @@ def _refused_locks() -> Iterator[None]:
         raise Unavailable(
             f"expected a lock within {TABLE_WAIT_S} s ({RUNNER_WAIT_S} s for another runner), got none: {error.diag.message_primary}",
             next="end the long transactions that pg_stat_activity shows, then run `coatcheck migrate up` again",
+        ) from error
+
+
+@contextmanager
+def _refused_duplicates(migration: Migration) -> Iterator[None]:
+    try:
+        yield
+    except _DUPLICATES as error:
+        raise SchemaMismatch(
+            f"expected nothing of migration {migration.number} before it is applied, got what is there already: {error.diag.message_primary}",
+            next="the rows of coatcheck.schema_migrations are gone: restore them from a backup, or use a database without a schema coatcheck",
         ) from error
 
 

@@ -7,6 +7,7 @@ import hashlib
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import assert_never
 
 from coatcheck.config import ProviderSettings
 from coatcheck.core import events as ev
@@ -219,8 +220,10 @@ class Dispatcher:
                 return replace(reply, delay_s=backoff_s(count, chance))
             case ev.Accepted() | ev.FailedWithId():
                 return replace(reply, observe_for_s=creating.settings.observe_for_s)
-            case _:
+            case ev.Rejected() | ev.Doubted():
                 return reply
+            case _:
+                assert_never(reply)
 
 
 def _marked(operation: Operation, dispatch_id: DispatchId, creating: Creating, saved: Saved) -> Operation:

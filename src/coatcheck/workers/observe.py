@@ -6,6 +6,7 @@ A look that brings nothing new touches the lane and not the operation. A stale s
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from typing import assert_never
 
 from coatcheck.config import ProviderSettings
 from coatcheck.core import events as ev
@@ -13,7 +14,17 @@ from coatcheck.core.actions import ParkReason, WaitReason
 from coatcheck.core.delays import backoff_s, look_delay_s
 from coatcheck.core.machine import advance
 from coatcheck.core.operation import DeliveryState, Operation, Phase
-from coatcheck.core.steps import Boundary, DecideStep, Incident, Refusal, Refused, SnapshotStep
+from coatcheck.core.steps import (
+    Boundary,
+    ConcludeStep,
+    DecideStep,
+    DeliverStep,
+    Incident,
+    MarkStep,
+    Refusal,
+    Refused,
+    SnapshotStep,
+)
 from coatcheck.provider.port import Absent, Denied, Getter, Look, LookPort, Nonsense, Seen, StillWaiting, Transient
 from coatcheck.seams import Point
 from coatcheck.store.door import DecideSave, Saved, SnapshotSave, Status
@@ -187,9 +198,12 @@ class Observer:
                     await self._desk.note(operation.operation_id, step.incident)
             case DecideStep():
                 saved = await self._desk.save(DecideSave(step=step))
-            case _:
+            case Refusal() | MarkStep() | ConcludeStep() | DeliverStep():
+                # no look leads to the other three steps
                 await self._unchanged(work, step, waits, delay_s)
                 saved = Saved(status=Status.APPLIED)
+            case _:
+                assert_never(step)
         faults.reached(Point.O7_SAVED)
         if not saved.applied:
             await self._desk.release(work.message, 0.0)
