@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from coatcheck.config import Secret, Settings, Wake, load_settings, page, sizing
+from coatcheck.config import Secret, Settings, Wake, load_settings, page
 from coatcheck.config.table import CONCURRENCY, LEASE, PROVIDER, TOP
 from coatcheck.core.operation import RenderState
-from coatcheck.errors import LeaseTooShort, SettingInvalid, SettingUnknown
+from coatcheck.errors import SettingInvalid, SettingUnknown
 
 GENACE = "COATCHECK_PROVIDERS__GENACE__"
 SECRET = "s3cret-key"
@@ -347,36 +347,6 @@ def test_settings_cannot_change(tmp_path: Path) -> None:
         found.wake = Wake.POLL
     with pytest.raises(TypeError):
         found.providers["other"] = found.providers["genace"]
-
-
-def test_leases_are_the_sum_of_what_they_cover(tmp_path: Path) -> None:
-    two = {"COATCHECK_PROVIDERS__SLOW__TIMEOUT_S": "120", f"{GENACE}WAIT_S": "50"}
-    sums = sizing.check_leases(settings(tmp_path, **two))
-    assert (sums.dispatch.provider, sums.dispatch.lease_s) == ("slow", 5 + 120 + 1 + 5 + 2)
-    assert (sums.observe.provider, sums.observe.lease_s) == ("genace", 60 + 1 + 5 + 2)
-    assert sums.deliver.lease_s == 3 * 10 + 1 + 5 + 2
-    assert [each.role for each in sums.all] == ["dispatch", "observe", "deliver"]
-
-
-def test_a_lease_that_is_long_enough_is_taken(tmp_path: Path) -> None:
-    sums = sizing.check_leases(settings(tmp_path, COATCHECK_LEASE__DISPATCH_S="73", **{f"{GENACE}KIND": "genace"}))
-    assert (sums.dispatch.lease_s, sums.dispatch.needed_s) == (73, 73)
-
-
-def test_a_lease_too_short_is_refused_with_the_sum_term_by_term(tmp_path: Path) -> None:
-    found = settings(tmp_path, COATCHECK_LEASE__DISPATCH_S="72.9", **{f"{GENACE}KIND": "genace"})
-    with pytest.raises(LeaseTooShort) as refused:
-        sizing.check_leases(found)
-    assert refused.value.message == (
-        "COATCHECK_LEASE__DISPATCH_S: expected at least 5 (connection, SEND_S) + 60 (the POST, TIMEOUT_S) + 1 (parsing)"
-        " + 5 (persistence) + 2 (margin, MARGIN_S) = 73 s for genace, got 72.9 s"
-    )
-    assert "to 73 or more" in refused.value.next
-    assert (refused.value.code, refused.value.exit_code) == ("lease_too_short", 2)
-
-
-def test_a_worker_without_providers_still_has_leases(tmp_path: Path) -> None:
-    assert all(each.lease_s > 0 for each in sizing.check_leases(settings(tmp_path)).all)
 
 
 def test_the_page_of_settings_is_the_table() -> None:

@@ -105,7 +105,7 @@ def test_wishes_are_passed_on(library: Coatcheck, connection: psycopg.Connection
     ).fetchone()
     assert row == (2, "frames", 3, later, later)
     with pytest.raises(TypeError, match="colour"):
-        library.enqueue_sync(connection, tenant_id="t1", key="k2", specification={}, provider="genace", colour="red")  # type: ignore[call-arg]
+        library.enqueue_sync(connection, tenant_id="t1", key="k2", specification={}, provider="genace", colour="red")  # type: ignore[call-arg] # what a caller without types may pass
 
 
 def test_a_rolled_back_transaction_leaves_nothing(library: Coatcheck, database: postgres.Database) -> None:
@@ -131,7 +131,7 @@ def test_unknown_foreign_and_malformed_ids_get_one_answer(library: Coatcheck, co
         async with library:
             for asked in (UNKNOWN, made.operation_id, "nonsense", "", "op_" + "z" * 26, None, 7):
                 with pytest.raises(NotFound) as caught:
-                    await library.for_tenant("t2").get(asked)  # type: ignore[arg-type]
+                    await library.for_tenant("t2").get(asked)  # type: ignore[arg-type] # as above
                 answers.add((str(caught.value), caught.value.next))
         return answers
 

@@ -73,7 +73,7 @@ def operation_in(phase: Phase, **changes: object) -> Operation:
         remote_job_id=JOB if known else None,
         accepted_at=NOW - timedelta(minutes=4) if known else None,
     )
-    return replace(standing, **changes)  # type: ignore[arg-type]
+    return replace(standing, **changes)  # type: ignore[arg-type] # the changes are checked by whoever names them
 
 
 def succeeded(phase: Phase = Phase.ACCEPTED) -> Operation:
@@ -91,7 +91,7 @@ def succeeded(phase: Phase = Phase.ACCEPTED) -> Operation:
 def snapshot(state: RenderState | None = RenderState.RENDERING, **changes: object) -> ev.Snapshot:
     """A look at the operation's own job."""
     base = ev.Snapshot(remote_job_id=JOB, remote_status=str(state or "novel"), render_state=state)
-    return replace(base, **changes)  # type: ignore[arg-type]
+    return replace(base, **changes)  # type: ignore[arg-type] # the changes are checked by whoever names them
 
 
 EVENTS: dict[EventKind, ev.Event] = {

@@ -14,6 +14,6 @@ def demo(
     as_json: AsJson = False,
 ) -> int:
     """Run three tenants' operations against the simulated service, kill a worker in the middle of a POST, and check the account."""
-    from coatcheck.demo import run  # noqa: PLC0415
+    from coatcheck.demo import run  # noqa: PLC0415 - only this command needs it
 
     return run(operations=operations, seed=seed, as_json=as_json)
