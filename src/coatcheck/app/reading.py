@@ -75,7 +75,7 @@ class TenantOperations:
         """
         wanted = phase_of(phase)
         if limit is not None and limit < 0:
-            raise Refused(f"limit: expected a whole number from 0, got {limit}")
+            raise Refused(f"limit: expected a whole number from 0, got {limit}", next="leave it out to read every one")
         return OperationList(lambda: self._stream(wanted, limit))
 
     async def _stream(self, phase: Phase | None, limit: int | None) -> AsyncIterator[Operation]:
@@ -122,13 +122,16 @@ def phase_of(word: str | None) -> Phase | None:
     """A phase by its word. Raises `Refused` with the words there are."""
     if word is None or word in tuple(Phase):
         return None if word is None else Phase(word)
-    raise Refused(f"phase: expected one of {', '.join(Phase)}, got {word!a}")
+    raise Refused(f"phase: expected one of {', '.join(Phase)}, got {word!a}", next="give one of them, or none")
 
 
 def _tenant(tenant_id: object) -> str:
     """A tenant. No value of a caller's may ever turn into the operator's view, which names none."""
     if not isinstance(tenant_id, str) or not tenant_id:
-        raise Refused("tenant_id: expected text that is not empty, got something else")
+        raise Refused(
+            "tenant_id: expected text that is not empty, got something else",
+            next="name the tenant of the caller's session",
+        )
     return tenant_id
 
 
