@@ -27,7 +27,9 @@ def test_more_paused_rows_than_places_are_each_tried_once_more_and_no_oftener(
 ) -> None:
     enqueue_many(database, MANY)
     with database.connect() as connection:
-        connection.execute("insert into coatcheck.providers (name, account, kind) values ('genace', 'genace', 'genace')")
+        connection.execute(
+            "insert into coatcheck.providers (name, account, kind) values ('genace', 'genace', 'genace')"
+        )
     assert provided.run("providers", "pause", "genace", "--reason", "maintenance").code == 0
     ended = provided.run("worker", "--until-idle")
     assert ended.code == 0, ended.err

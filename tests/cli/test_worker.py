@@ -98,3 +98,20 @@ def test_its_log_is_json_off_a_terminal(
         0
     ].items()
     assert records[0]["error"] == "UndefinedColumn"
+
+
+def test_a_service_that_cannot_be_reached_is_said_once_and_not_at_every_try(provided: Terminal) -> None:
+    """Three tries and one warning, with the cause and without the address."""
+    away = Terminal(
+        folder=provided.folder,
+        environ={**provided.environ, "COATCHECK_PROVIDERS__GENACE__BASE_URL": "http://127.0.0.1:9"},
+    )
+    away.enqueue("k1")
+    with away.started("worker") as running:
+        running.said("service unreachable")
+        until(lambda: away.run("stats", "--json").object["action_ms"].get("dispatch", {}).get("count", 0) > 1)
+        running.process.send_signal(signal.SIGTERM)
+        ended = running.ended()
+    assert ended.err.count("service unreachable") == 1
+    assert '"cause": "refused"' in ended.err
+    assert "127.0.0.1" not in ended.err

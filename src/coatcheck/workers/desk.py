@@ -16,6 +16,7 @@ from coatcheck.store.door import ConcludeSave, DecideSave, DeliverSave, MarkSave
 from coatcheck.store.incidents import Note
 from coatcheck.store.operations import Delivery
 from coatcheck.store.requests import DeliveriesOf, OperationOf
+from coatcheck.workers.complaints import Complaints
 from coatcheck.workers.tally import Tally
 
 
@@ -41,8 +42,13 @@ class Desk:
     wake: Callable[[float], None]
     renew: Callable[[Message], Awaitable[bool]]
     tally: Tally = field(default_factory=Tally)
+    complaints: Complaints = field(init=False)
     draining: bool = False
     """Whether the worker was told to end: from then on nothing is marked any more."""
+
+    def __post_init__(self) -> None:
+        """Complaints are spaced by the desk's own clock."""
+        self.complaints = Complaints(self.seams.clock)
 
     def drain(self) -> None:
         """The worker ends: nothing is marked any more, and only the ends of POSTs wait for a database that is away."""

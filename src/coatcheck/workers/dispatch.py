@@ -7,12 +7,11 @@ import hashlib
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import assert_never
 
 from coatcheck.config import ProviderSettings
 from coatcheck.core import events as ev
-from coatcheck.core.actions import ParkReason, WaitReason
-from coatcheck.core.delays import backoff_s
+from coatcheck.core.actions import ParkReason
+from coatcheck.core.delays import with_delays
 from coatcheck.core.evidence import Exchange
 from coatcheck.core.machine import advance
 from coatcheck.core.operation import DispatchId, Operation, OperationId, Phase
@@ -97,6 +96,8 @@ class Dispatcher:
         seams.faults.reached(Point.D5_MARK_DURABLE)
         exchange = await self._send(text, sending)
         reply = creating.port.reply(exchange, dispatch_id=dispatch_id, now=seams.clock.now())
+        if isinstance(reply, ev.NotSent):
+            self._desk.complaints.about(work.message.provider, reply.cause)
         self._sending[work.message.slot] = replace(sending, reply=reply)
         seams.faults.reached(Point.D11_PARSED)
         await self._save(work, sending, reply, exchange)
@@ -192,7 +193,9 @@ class Dispatcher:
         """Save the end of the POST; whoever swept or decided meanwhile, the evidence is written and an id is not dropped."""
         marked, settings = sending.marked, sending.creating.settings
         ended = Ended(
-            reply=self._with_delay(reply, work, sending.creating),
+            reply=with_delays(
+                reply, work.message.waited, self._desk.seams.jitter.between(0, 1), observe_for_s=settings.observe_for_s
+            ),
             exchange=exchange,
             account=settings.account,
             number=marked.dispatch_count,
@@ -203,27 +206,6 @@ class Dispatcher:
             secret=settings.endpoint().api_key.reveal(),
         )
         await conclude(self._desk, marked, ended)
-
-    def _with_delay(self, reply: ev.Reply, work: Work, creating: Creating) -> ev.Reply:
-        """Say how long a return to `prepared` waits, and how long an accepted job is observed."""
-        waited, chance = work.message.waited, self._desk.seams.jitter.between(0, 1)
-        match reply:
-            case ev.Throttled():
-                count = waited.count if waited.reason == WaitReason.THROTTLED else 0
-                floor_s = backoff_s(count, chance, first_s=0.1)
-                asked_s = reply.retry_after_s
-                return replace(
-                    reply, delay_s=max(asked_s, floor_s) if asked_s is not None else backoff_s(count, chance)
-                )
-            case ev.NotSent():
-                count = waited.count if waited.reason == WaitReason.NOT_SENT else 0
-                return replace(reply, delay_s=backoff_s(count, chance))
-            case ev.Accepted() | ev.FailedWithId():
-                return replace(reply, observe_for_s=creating.settings.observe_for_s)
-            case ev.Rejected() | ev.Doubted():
-                return reply
-            case _:
-                assert_never(reply)
 
 
 def _marked(operation: Operation, dispatch_id: DispatchId, creating: Creating, saved: Saved) -> Operation:

@@ -138,6 +138,7 @@ class Observer:
                 event = ev.NotFound(grace_s=grace_s, waited=work.message.waited, delay_s=delay_s)
                 await self._save(work, event, WaitReason.NOT_FOUND, delay_s)
             case Transient():
+                self._desk.complaints.about(work.message.provider, look.cause)
                 delay_s = self._backed_off_s(work, WaitReason.TRANSIENT, settings)
                 await self._again(work, WaitReason.TRANSIENT, max(delay_s, look.retry_after_s or 0))
             case Denied():
