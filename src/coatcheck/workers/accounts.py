@@ -1,36 +1,46 @@
-"""One POST at a time until an account's credential was seen to work: one bad key must not reject a queue (a 401 rejects what it answers)."""
+"""One POST at a time until an account's credential was seen to work: one bad key must not reject a queue (a 401 rejects what it answers).
+
+A credential is judged at the door, so a denial comes at once: who has waited a moment for an answer that does not come goes on beside it.
+"""
 
 import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+WAIT_S = 2.0
+"""How long a dispatch waits for the one before it to show that the credential works."""
 _DENIALS = frozenset({401, 402, 403})
 
 
 class Accounts:
     """What this process knows of the accounts it dispatches for. `async with accounts.turn("genace"): ...; accounts.answered("genace", 201)`."""
 
-    def __init__(self) -> None:
+    def __init__(self, wait_s: float = WAIT_S) -> None:
+        self._wait_s = wait_s
         self._working: set[str] = set()
         self._alone: dict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     @asynccontextmanager
     async def turn(self, account: str) -> AsyncIterator[None]:
         """Wait for a turn: at once where the account works, else alone. Whoever waited may find that the account is paused by now."""
-        alone = self._alone[account]
-        if account in self._working:
-            yield
-            return
-        await alone.acquire()
-        if account in self._working:
-            alone.release()
-            yield
-            return
+        alone = account not in self._working and await self._acquired(account)
+        if alone and account in self._working:
+            self._alone[account].release()
+            alone = False
         try:
             yield
         finally:
-            alone.release()
+            if alone:
+                self._alone[account].release()
+
+    async def _acquired(self, account: str) -> bool:
+        """Whether the turn alone came within the wait."""
+        try:
+            async with asyncio.timeout(self._wait_s):
+                return await self._alone[account].acquire()
+        except TimeoutError:
+            return False
 
     def answered(self, account: str, status: int | None) -> None:
         """A POST was answered with this status, or (None) not at all, which says nothing about the credential."""
