@@ -66,6 +66,6 @@ def test_an_answer_that_does_not_come_holds_nobody_up_for_long() -> None:
         async with accounts.turn(ACCOUNT):
             async with accounts.turn(ACCOUNT):
                 pass
-            assert accounts._alone[ACCOUNT].locked(), "who gave up waiting must not end another's turn"  # noqa: SLF001 - no one else sees it
+            assert accounts._alone[ACCOUNT].locked(), "who gave up waiting must not end another's turn"
 
     asyncio.run(asyncio.wait_for(story(), timeout=10))
