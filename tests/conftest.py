@@ -1,5 +1,6 @@
 """Fixtures that every folder of tests shares: the server of this run and a fresh database for each test."""
 
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -13,6 +14,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--pg", choices=("18", "16", "15"), default="18", help="major version of the PostgreSQL under test"
     )
+
+
+def pytest_configure() -> None:
+    """A shell that runs the suite in the background has interrupts ignored, and every child that a test interrupts would inherit that."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
