@@ -55,6 +55,9 @@ class Committer:
 
     Example: `saved = await committer.save(MarkSave(...))`. `save` raises what a bad row raises (SQLSTATE 22, 23); it does not raise for
     an outage, it waits, and raises `Unavailable` only once the worker ends. `rest_s` is the longest rest after a batch, in seconds.
+
+    `away` is set from a batch whose commit was not seen (the database is away, or breaks) until the next batch that was written: whoever
+    holds what must not be lost may keep it elsewhere meanwhile. Example: `await committer.away.wait()`.
     """
 
     def __init__(self, lanes: Mapping[type, Lane], *, seams: Seams, rest_s: float = 0.0) -> None:
@@ -64,6 +67,7 @@ class Committer:
         self._waiting: deque[_Waiting] = deque()
         self._gathered: dict[type, list[_Waiting]] = {}
         self._wake = asyncio.Event()
+        self.away = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._draining = False
         self._closing = False
@@ -153,6 +157,7 @@ class Committer:
                 case BaseException():
                     raise written
                 case _:
+                    self.away.clear()
                     self.commit_count += 1
                     self.item_count += len(batch)
                     for waiting, answer in written:
@@ -167,6 +172,8 @@ class Committer:
         logger.warning(
             "batch failed", extra={"trouble": kind.name, "error": name, "sqlstate": state, "count": len(batch)}
         )
+        if kind is Trouble.UNKNOWN:
+            self.away.set()
         match kind:
             case Trouble.BAD_ROW | Trouble.DEFECT if len(batch) > 1:
                 middle = len(batch) // 2
