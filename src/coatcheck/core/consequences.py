@@ -27,6 +27,7 @@ from coatcheck.core.steps import (
     Delivery,
     Incident,
     MarkStep,
+    Settlement,
     SnapshotStep,
 )
 
@@ -69,6 +70,7 @@ def conclude(at: Setting, event: ev.Reply) -> ConcludeStep:
         withdrawn=at.operation.is_withdrawn,
         cause=cause,
         remote_job_id=remote_job_id,
+        candidate_id=event.candidate if isinstance(event, ev.Doubted) else None,
         observe_for_s=event.observe_for_s if isinstance(event, ev.Accepted | ev.FailedWithId) else None,
         lanes=_after_post(at.to, event),
     )
@@ -316,12 +318,17 @@ def adopt(at: Setting, event: ev.Adopt) -> DecideStep:
 
 def prove_absent(at: Setting, event: ev.ProveAbsent) -> DecideStep:
     """The former dispatch created nothing: it costs nothing, and one more POST is authorised."""
-    return replace(_authorise(at, event), outcome=Outcome.PROVEN_ABSENT)
+    return replace(_authorise(at, event), outcome=Outcome.PROVEN_ABSENT, settles=Settlement.FREE)
 
 
 def redispatch(at: Setting, event: ev.Redispatch) -> DecideStep:
     """Spend again: the former dispatch stays as spent, and one more POST is authorised."""
-    return _authorise(at, event)
+    return replace(_authorise(at, event), settles=Settlement.SPENT)
+
+
+def request_redispatch(at: Setting, event: ev.RequestRedispatch) -> DecideStep:
+    """Written down, and nothing else: a second person decides."""
+    return _decide(at, at.operation.render_state, (), event)
 
 
 def _authorise(at: Setting, by: ev.Decided) -> DecideStep:
@@ -330,8 +337,9 @@ def _authorise(at: Setting, by: ev.Decided) -> DecideStep:
 
 
 def write_off(at: Setting, event: ev.WriteOff) -> DecideStep:
-    """Give up on the remote job; what is held counts as spent."""
-    return _decide(at, at.operation.render_state, (DropAll(),), event)
+    """Give up on the remote job; what is held counts as spent, unless the person knows that it is not."""
+    settles = Settlement.FREE if event.released else Settlement.SPENT
+    return replace(_decide(at, at.operation.render_state, (DropAll(),), event), settles=settles)
 
 
 def reobserve(at: Setting, event: ev.Reobserve) -> DecideStep:

@@ -32,6 +32,7 @@ class EventKind(enum.StrEnum):
     ADOPT = "adopt"
     PROVE_ABSENT = "prove_absent"
     REDISPATCH = "redispatch"
+    REQUEST_REDISPATCH = "request_redispatch"
     WRITE_OFF = "write_off"
     REOBSERVE = "reobserve"
     REDELIVER = "redeliver"
@@ -101,11 +102,14 @@ class NotSent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Doubted:
-    """The request may have left and no usable reply came back."""
+    """The request may have left and no usable reply came back. `candidate` is an id that the reply shows without proving it."""
 
     kind: ClassVar[EventKind] = EventKind.DOUBTED
     dispatch_id: DispatchId
     cause: str
+    candidate: RemoteJobId | None = None
+    candidate: RemoteJobId | None = None
+    """An id that the unusable reply showed: a hint for a person, never acceptance."""
 
 
 Reply = Accepted | FailedWithId | Rejected | Throttled | NotSent | Doubted
@@ -173,6 +177,10 @@ class Snapshot:
     """Outputs that the service listed and that nothing could be fetched from."""
     error_code: str | None = None
     credits: Credits | None = None
+    created_at: datetime | None = None
+    """When the job came to exist, by the service's clock, where it says."""
+    reference: str | None = None
+    """What the service repeats of ours, where it does."""
     waited: Waited = field(default_factory=Waited)
     stored_urls: tuple[tuple[int, str], ...] = field(default=(), repr=False)
     """On a final operation: index and source of each output that is not delivered, to tell fresh URLs from known ones."""
@@ -281,11 +289,23 @@ class Redispatch(Decided):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RequestRedispatch(Decided):
+    """Ask for a redispatch where a second person has to agree: recorded, and carried out by somebody else's `Redispatch`."""
+
+    kind: ClassVar[EventKind] = EventKind.REQUEST_REDISPATCH
+    quiescent_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WriteOff(Decided):
-    """Give up on the remote job; the held amount counts as spent. `stalled` says whether its lane is parked as stalled."""
+    """Give up on the remote job; the held amount counts as spent, or with `released` as not spent.
+
+    `stalled` says whether its lane is parked as stalled.
+    """
 
     kind: ClassVar[EventKind] = EventKind.WRITE_OFF
     stalled: bool = False
+    released: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -320,6 +340,7 @@ Event = (
     | Adopt
     | ProveAbsent
     | Redispatch
+    | RequestRedispatch
     | WriteOff
     | Reobserve
     | Redeliver

@@ -29,7 +29,7 @@ def withdrawn(operation: Operation, _event: Any, _now: datetime) -> bool:
     return operation.is_withdrawn
 
 
-def early(_operation: Operation, event: ev.ProveAbsent | ev.Redispatch, now: datetime) -> bool:
+def early(_operation: Operation, event: ev.ProveAbsent | ev.Redispatch | ev.RequestRedispatch, now: datetime) -> bool:
     """A paused worker could still send: `quiescent_at` lies ahead."""
     return event.quiescent_at is not None and now < event.quiescent_at
 
@@ -211,6 +211,8 @@ RULES: tuple[Rule, ...] = (
     Rule(Phase.UNCERTAIN, Kind.PROVE_ABSENT, Phase.PREPARED, "proven_absent", do.prove_absent),
     Rule(Phase.UNCERTAIN, Kind.REDISPATCH, None, "too_early", Refused.NOT_QUIESCENT, early),
     Rule(Phase.UNCERTAIN, Kind.REDISPATCH, Phase.PREPARED, "redispatch_authorised", do.redispatch),
+    Rule(Phase.UNCERTAIN, Kind.REQUEST_REDISPATCH, None, "too_early", Refused.NOT_QUIESCENT, early),
+    Rule(Phase.UNCERTAIN, Kind.REQUEST_REDISPATCH, None, "redispatch_requested", do.request_redispatch),
     Rule(Phase.UNCERTAIN, Kind.WRITE_OFF, Phase.ABANDONED, "written_off", do.write_off),
     # the remote job is known
     *_known_job_rows(Phase.ACCEPTED),
@@ -219,6 +221,8 @@ RULES: tuple[Rule, ...] = (
     *_evidence_rows(Phase.REJECTED, *_REPLIES),
     Rule(Phase.REJECTED, Kind.REDISPATCH, None, "too_early", Refused.NOT_QUIESCENT, early),
     Rule(Phase.REJECTED, Kind.REDISPATCH, Phase.PREPARED, "redispatch_authorised", do.redispatch),
+    Rule(Phase.REJECTED, Kind.REQUEST_REDISPATCH, None, "too_early", Refused.NOT_QUIESCENT, early),
+    Rule(Phase.REJECTED, Kind.REQUEST_REDISPATCH, None, "redispatch_requested", do.request_redispatch),
     *_evidence_rows(Phase.CANCELLED, *_REPLIES),
     *_evidence_rows(Phase.ABANDONED, *_REPLIES),
 )

@@ -40,6 +40,7 @@ class ConcludeStep:
     """The end of a POST. The evidence is written always; the conclusion only where dispatch and phase still allow it.
 
     `phase` None: evidence only. `withdrawn` is what the decider saw: a return to prepared and a cancellation exclude each other.
+    `candidate_id` is an id that an unusable reply showed: for a person to look at, never acceptance.
     """
 
     operation_id: OperationId
@@ -50,6 +51,7 @@ class ConcludeStep:
     withdrawn: bool
     cause: str | None = None
     remote_job_id: RemoteJobId | None = None
+    candidate_id: RemoteJobId | None = None
     observe_for_s: float | None = None
     lanes: tuple[LaneChange, ...] = ()
 
@@ -96,12 +98,19 @@ class DeliverStep:
     lanes: tuple[LaneChange, ...] = ()
 
 
+class Settlement(enum.StrEnum):
+    """What a decision makes of the money that a dispatch holds: nothing was bought, or what is held counts as spent."""
+
+    FREE = "free"
+    SPENT = "spent"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecideStep:
-    """A sweep's or a person's decision. Guard: revision. It changes a dispatch's outcome only where it applies itself.
+    """A sweep's or a person's decision. Guard: revision. It changes a dispatch only where it applies itself.
 
     `authorises`: permission for one more POST. `requests_cancel` is recorded while the POST cannot be stopped; `clears_withdrawal` undoes
-    it and the deadline, which a person's new authorisation overrides.
+    it and the deadline, which a person's new authorisation overrides. `settles` the present dispatch, unless it is settled.
     """
 
     operation_id: OperationId
@@ -112,6 +121,7 @@ class DecideStep:
     actor: str
     reason: str | None = None
     outcome: Outcome | None = None
+    settles: Settlement | None = None
     authorises: bool = False
     requests_cancel: bool = False
     clears_withdrawal: bool = False

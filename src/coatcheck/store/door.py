@@ -5,7 +5,7 @@ One statement per kind of step. Nothing else changes an operation.
 
 import enum
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,11 +21,15 @@ REPLY_LIMIT_BYTES = 4096
 
 
 class Status(enum.StrEnum):
-    """What became of a step: STALE means reload and decide again, PAUSED that the lane waits already, EVIDENCE that only the reply was kept."""
+    """What became of a step: STALE means reload and decide again, EVIDENCE that only the reply was kept, OWNED that another has the id.
+
+    PAUSED and ALLOWANCE: the mark has no leave yet, and its lane waits already.
+    """
 
     APPLIED = "applied"
     STALE = "stale"
     PAUSED = "paused"
+    ALLOWANCE = "allowance"
     EVIDENCE = "evidence"
     OWNED = "owned"
     UNKNOWN = "unknown"
@@ -68,6 +72,7 @@ class ConcludeSave:
     authorised_by: str
     settle_s: float
     begun_ago_s: float
+    request_ids: Mapping[str, str] = field(default_factory=dict)
     reply: bytes | None = field(default=None, repr=False)
 
 
@@ -127,6 +132,7 @@ class Door:
                 "withdrawn",
                 "cause",
                 "remote_job_id",
+                "candidate_id",
                 "observe_for_s",
             ),
             **_own(batch, "account", "number", "authorisation", "authorised_by", "settle_s", "begun_ago_s", "reply"),
@@ -177,11 +183,14 @@ class Door:
                 "actor",
                 "reason",
                 "outcome",
+                "settles",
                 "authorises",
                 "requests_cancel",
                 "clears_withdrawal",
+                "remote_job_id",
                 "observe_for_s",
             ),
+            **_redelivered(batch),
             **_lanes(batch),
         }
         return await self._write("decide", batch, columns)
@@ -212,6 +221,7 @@ def _evidence(batch: Sequence[ConcludeSave]) -> Columns:
         "bytes_sent": [exchange.bytes_sent for exchange in exchanges],
         "bytes_received": [exchange.bytes_received for exchange in exchanges],
         "http_status": [exchange.status for exchange in exchanges],
+        "request_ids": [json.dumps(dict(save.request_ids)) if save.request_ids else None for save in batch],
     }
 
 
@@ -243,6 +253,11 @@ def _outputs(batch: Sequence[SnapshotSave]) -> Columns:
         "output_bytes": [output.bytes for _, output in rows],
         "output_sha256": [output.sha256 for _, output in rows],
     }
+
+
+def _redelivered(batch: Sequence[DecideSave]) -> Columns:
+    rows = [(save.step.operation_id, index) for save in batch for index in save.step.redelivers]
+    return {"redeliver_operation_id": [row[0] for row in rows], "redeliver_index": [row[1] for row in rows]}
 
 
 def _lanes(batch: Sequence[ConcludeSave | SnapshotSave | DeliverSave | DecideSave]) -> Columns:

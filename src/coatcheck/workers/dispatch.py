@@ -94,7 +94,7 @@ class Dispatcher:
         )
         self._sending[work.message.slot] = sending
         seams.faults.reached(Point.D5_MARK_DURABLE)
-        exchange = await self._send(text, sending)
+        exchange = await self._send(text, dispatch_id, sending)
         reply = creating.port.reply(exchange, dispatch_id=dispatch_id, now=seams.clock.now())
         if isinstance(reply, ev.NotSent):
             self._desk.complaints.about(work.message.provider, reply.cause)
@@ -165,7 +165,7 @@ class Dispatcher:
         self, work: Work, dispatch_id: DispatchId, status: Status, creating: Creating, began: float
     ) -> None:
         """No POST follows: the operation moved on, its account is paused, or nobody saw the mark's commit."""
-        if status is Status.PAUSED:
+        if status in (Status.PAUSED, Status.ALLOWANCE):
             return
         operation = await self._desk.operation(work.operation.operation_id)
         if status is Status.UNKNOWN and operation is not None and operation.dispatch_id == dispatch_id:
@@ -178,11 +178,11 @@ class Dispatcher:
             return
         await self._desk.release(work.message, 0.0)
 
-    async def _send(self, text: bytes, sending: _Sending) -> Exchange:
+    async def _send(self, text: bytes, dispatch_id: DispatchId, sending: _Sending) -> Exchange:
         """The one POST."""
         seams, creating = self._desk.seams, sending.creating
         return await post(
-            creating.port.create(text),
+            creating.port.create(text, dispatch_id=dispatch_id),
             window=SendWindow(send_by=sending.began + creating.settings.send_s, limit_s=creating.settings.timeout_s),
             progress=sending.progress,
             tls=creating.tls,

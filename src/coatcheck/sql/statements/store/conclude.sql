@@ -1,19 +1,19 @@
 -- purpose: the end of a batch of POSTs: evidence always, the conclusion and its lanes where dispatch and phase still allow it
 -- guard: dispatch_id and phase, never the revision, so that a paid id is not dropped whoever swept or decided meanwhile
--- index: operations_pkey, dispatches_pkey, remote_jobs_pkey, outbox_pkey
+-- index: operations_pkey, dispatches_pkey, remote_jobs_pkey, allowances_pkey, outbox_pkey
 with input as materialized (
   select *
   from unnest(%(operation_id)s::uuid[], %(dispatch_id)s::uuid[], %(event)s::text[], %(outcome)s::text[], %(phase)s::text[],
       %(withdrawn)s::boolean[], %(cause)s::text[], %(remote_job_id)s::text[], %(observe_for_s)s::float8[], %(account)s::text[],
       %(number)s::integer[], %(authorisation)s::integer[], %(authorised_by)s::text[], %(stage)s::text[], %(marks_ms)s::text[],
-      %(bytes_sent)s::bigint[], %(bytes_received)s::bigint[], %(http_status)s::integer[], %(reply)s::bytea[],
-      %(settle_s)s::float8[], %(begun_ago_s)s::float8[])
+      %(bytes_sent)s::bigint[], %(bytes_received)s::bigint[], %(http_status)s::integer[], %(request_ids)s::text[],
+      %(candidate_id)s::text[], %(reply)s::bytea[], %(settle_s)s::float8[], %(begun_ago_s)s::float8[])
     with ordinality as i(operation_id, dispatch_id, event, outcome, phase, withdrawn, cause, remote_job_id, observe_for_s, account,
-      number, authorisation, authorised_by, stage, marks_ms, bytes_sent, bytes_received, http_status, reply, settle_s, begun_ago_s,
-      position)
+      number, authorisation, authorised_by, stage, marks_ms, bytes_sent, bytes_received, http_status, request_ids, candidate_id,
+      reply, settle_s, begun_ago_s, position)
 ),
 locked as materialized (
-  select held.operation_id, held.provider, held.phase, held.render_state, held.delivery_state, held.dispatch_id,
+  select held.operation_id, held.tenant_id, held.provider, held.phase, held.render_state, held.delivery_state, held.dispatch_id,
     held.remote_job_id, held.revision, held.estimate, held.unit, held.cancel_requested_at, held.dispatch_by_at
   from coatcheck.operations as held
   join input using (operation_id)
@@ -29,6 +29,7 @@ seen as materialized (
 known_dispatches as materialized (
   select held.dispatch_id, held.operation_id, held.number, held.authorisation, held.ended_at,
     held.outcome not in ('not_sent', 'throttled', 'proven_absent') and not held.displaced as spends,
+    held.held, held.charged, held.basis, held.unit, held.settled_at,
     coatcheck.outcome_rank(held.outcome) as rank
   from coatcheck.dispatches as held
   where held.operation_id in (select operation_id from input) and (select count(*) from locked) >= 0
@@ -39,7 +40,9 @@ traced as materialized (
   select input.operation_id, locked.revision is distinct from seen.revision as outdated, mine.dispatch_id is null as vanished,
     mine.ended_at is null as is_news, holder.dispatch_id is not null as taken, coalesce(numbers.last_number, 0) as last_number,
     -- what is proven already is not concluded against
-    coatcheck.outcome_rank(input.outcome) < coalesce(mine.rank, 0) as disproven
+    coatcheck.outcome_rank(input.outcome) < coalesce(mine.rank, 0) as disproven,
+    coatcheck.outcome_rank(input.outcome) > coalesce(mine.rank, -1) as rises, mine.held, mine.charged, mine.basis, mine.unit,
+    mine.settled_at
   from input
   left join locked using (operation_id)
   left join seen using (operation_id)
@@ -53,8 +56,9 @@ traced as materialized (
 ),
 guarded as materialized (
   select input.*, locked.phase as from_phase, locked.render_state as from_render_state,
-    locked.delivery_state as from_delivery_state, locked.remote_job_id as saved_job_id, coalesce(locked.estimate, 0) as held,
-    coalesce(locked.unit, 'credits') as unit, traced.outdated, traced.vanished, traced.is_news,
+    locked.delivery_state as from_delivery_state, locked.remote_job_id as saved_job_id, locked.tenant_id, traced.rises,
+    traced.charged as was_charged, traced.basis as was_basis, traced.settled_at as was_settled_at,
+    coalesce(traced.held, locked.estimate, 0) as held, coalesce(traced.unit, locked.unit, 'credits') as unit, traced.outdated, traced.vanished, traced.is_news,
     case when traced.vanished then greatest(input.number, traced.last_number + 1) else input.number end as row_number,
     traced.taken or locked.operation_id is null as displaced,
     coalesce(input.phase is not null and not traced.outdated and not traced.disproven
@@ -109,27 +113,48 @@ found as materialized (
 ),
 judged as materialized (
   select operation_id, dispatch_id, outcome, phase, cause, remote_job_id, observe_for_s, account, authorisation, authorised_by, stage,
-    marks_ms, bytes_sent, bytes_received, http_status, reply, settle_s, begun_ago_s, position, from_phase, from_render_state,
-    from_delivery_state, saved_job_id, held, unit, vanished, is_news, row_number, displaced, status,
+    marks_ms, bytes_sent, bytes_received, http_status, request_ids, candidate_id, reply, settle_s, begun_ago_s, position, from_phase,
+    from_render_state, from_delivery_state, saved_job_id, held, unit, vanished, is_news, row_number, displaced, status, rises,
+    tenant_id, was_charged, was_basis, was_settled_at,
     -- the history tells what happened, not what the reply would have meant
     case when status = 'owned' then 'remote_id_owned' when status = 'evidence' and phase is not null then 'reply_kept'
       else event end as event,
     %(worker)s::text as actor, cause as reason, 0::smallint as message_lane
   from found
 ),
+money as materialized (
+  select judged.operation_id, judged.tenant_id, judged.unit, judged.held, judged.was_charged,
+    judged.was_settled_at is null and not judged.vanished as was_open,
+    case verdict.word when 'as_it_was' then judged.was_charged when 'nothing' then 0
+      when 'spent' then coalesce(nullif(judged.was_charged, 0), judged.held) end as charged,
+    case verdict.word when 'as_it_was' then judged.was_basis when 'open' then null else 'assumed' end as basis,
+    case verdict.word when 'as_it_was' then judged.was_settled_at when 'open' then null
+      else coalesce(judged.was_settled_at, clock.at) end as settled_at
+  from judged
+  cross join lateral (select coatcheck.lease_now() as at) as clock
+  cross join lateral (select case
+      when not judged.rises then 'as_it_was'
+      when coatcheck.outcome_rank(judged.outcome) = 2 then 'nothing'
+      -- an id that concludes re-opens what was settled: the hold is taken again, whatever the limit
+      when judged.status = 'applied' and judged.remote_job_id is not null then 'open'
+      -- a paid job that no operation took, and a doubt that nobody can decide any more
+      when judged.status = 'evidence' and (judged.remote_job_id is not null or judged.vanished) then 'spent'
+      when judged.vanished then 'open'
+      else 'as_it_was' end as word) as verdict
+  where judged.status <> 'stale'
+),
 evidence as (
   insert into coatcheck.dispatches as held (dispatch_id, operation_id, number, authorisation, authorised_by, account, worker,
     begun_at, send_by_at, quiescent_at, ended_at, stage, marks_ms, bytes_sent, bytes_received, outcome, cause, http_status,
-    remote_job_id, reply, displaced, held, unit, charged, basis, settled_at)
+    request_ids, candidate_id, remote_job_id, reply, displaced, held, unit, charged, basis, settled_at)
   select dispatch_id, operation_id, row_number, authorisation, authorised_by, account, %(worker)s::text,
     clock.at - make_interval(secs => begun_ago_s), clock.at - make_interval(secs => begun_ago_s),
     clock.at + make_interval(secs => settle_s), clock.at, stage, marks_ms::jsonb, bytes_sent, bytes_received, outcome, cause,
-    http_status, remote_job_id, reply, displaced, judged.held, judged.unit,
-    case when coatcheck.outcome_rank(outcome) = 2 then 0 end, case when coatcheck.outcome_rank(outcome) = 2 then 'assumed' end,
-    case when coatcheck.outcome_rank(outcome) = 2 then clock.at end
+    http_status, request_ids::jsonb, candidate_id, remote_job_id, reply, displaced, judged.held, judged.unit, money.charged,
+    money.basis, money.settled_at
   from judged
+  join money using (operation_id)
   cross join lateral (select coatcheck.lease_now() as at) as clock
-  where status <> 'stale'
   order by dispatch_id
   on conflict (dispatch_id) do update set
     outcome = case when coatcheck.outcome_rank(excluded.outcome) > coatcheck.outcome_rank(held.outcome)
@@ -146,16 +171,23 @@ evidence as (
     bytes_received = excluded.bytes_received,
     cause = coalesce(excluded.cause, held.cause),
     http_status = coalesce(excluded.http_status, held.http_status),
+    request_ids = coalesce(excluded.request_ids, held.request_ids),
+    candidate_id = coalesce(held.candidate_id, excluded.candidate_id),
     reply = coalesce(excluded.reply, held.reply),
-    -- proof that nothing was created costs nothing; an id re-opens what such a proof had settled
-    charged = case when coatcheck.outcome_rank(excluded.outcome) > coatcheck.outcome_rank(held.outcome)
-      then excluded.charged else held.charged end,
-    basis = case when coatcheck.outcome_rank(excluded.outcome) > coatcheck.outcome_rank(held.outcome)
-      then excluded.basis else held.basis end,
-    settled_at = case when coatcheck.outcome_rank(excluded.outcome) > coatcheck.outcome_rank(held.outcome)
-      then excluded.settled_at else held.settled_at end
+    charged = excluded.charged,
+    basis = excluded.basis,
+    settled_at = excluded.settled_at
 ),
 -- include: account_pauses
+amounts as (
+  select tenant_id, unit,
+    case when settled_at is null then held else 0 end - case when was_open then held else 0 end as held,
+    coalesce(charged, 0) - coalesce(was_charged, 0) as charged
+  from money
+  -- providers are locked before allowances, as everywhere
+  where tenant_id is not null and (select count(*) from accounts) >= 0
+),
+-- include: allowances
 written as (
   update coatcheck.operations as stored set
     phase = case judged.status when 'applied' then judged.phase when 'owned' then 'uncertain' else stored.phase end,
@@ -172,8 +204,9 @@ written as (
     revision = stored.revision + 1,
     updated_at = coatcheck.lease_now()
   from judged
-  -- providers are locked before lanes, as everywhere
+  -- providers and allowances are locked before lanes, as everywhere
   where judged.status <> 'stale' and stored.operation_id = judged.operation_id and (select count(*) from accounts) >= 0
+    and (select count(*) from allowance_locks) >= 0
   returning stored.operation_id, stored.revision, stored.phase, stored.render_state, stored.delivery_state, stored.provider,
     stored.account, stored.remote_job_id
 ),

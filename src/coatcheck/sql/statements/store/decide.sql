@@ -1,34 +1,92 @@
 -- purpose: a batch of decisions: a lease that ended in doubt, a deadline, what a person decided
--- guard: revision; a dispatch's outcome changes only where the decision itself applies
--- index: operations_pkey, dispatches_pkey, outbox_pkey
+-- guard: revision, and for an adopted id that no other operation has it; a dispatch changes only where the decision itself applies
+-- index: operations_pkey, dispatches_pkey, remote_jobs_pkey, allowances_pkey, deliveries_pkey, outbox_pkey
 with input as materialized (
   select *
   from unnest(%(operation_id)s::uuid[], %(revision)s::bigint[], %(event)s::text[], %(phase)s::text[], %(render_state)s::text[],
-      %(actor)s::text[], %(reason)s::text[], %(outcome)s::text[], %(authorises)s::boolean[], %(requests_cancel)s::boolean[],
-      %(clears_withdrawal)s::boolean[], %(observe_for_s)s::float8[])
-    as i(operation_id, revision, event, phase, render_state, actor, reason, outcome, authorises, requests_cancel,
-      clears_withdrawal, observe_for_s)
+      %(actor)s::text[], %(reason)s::text[], %(outcome)s::text[], %(settles)s::text[], %(authorises)s::boolean[],
+      %(requests_cancel)s::boolean[], %(clears_withdrawal)s::boolean[], %(remote_job_id)s::text[], %(observe_for_s)s::float8[])
+    as i(operation_id, revision, event, phase, render_state, actor, reason, outcome, settles, authorises, requests_cancel,
+      clears_withdrawal, remote_job_id, observe_for_s)
 ),
 locked as materialized (
-  select held.operation_id, held.phase, held.render_state, held.delivery_state, held.dispatch_id, held.revision
+  select held.operation_id, held.tenant_id, held.phase, held.render_state, held.delivery_state, held.account, held.dispatch_id,
+    held.revision
   from coatcheck.operations as held
   join input using (operation_id)
   order by held.operation_id
   for no key update of held
 ),
-judged as materialized (
-  select input.*, 0::smallint as message_lane, locked.dispatch_id, locked.phase as from_phase,
+guarded as materialized (
+  select input.*, 0::smallint as message_lane, locked.dispatch_id, locked.tenant_id, locked.account, locked.phase as from_phase,
     locked.render_state as from_render_state, locked.delivery_state as from_delivery_state,
-    coalesce(locked.revision = input.revision, false) as applies
+    coalesce(locked.revision = input.revision, false) as is_current
   from input
   left join locked using (operation_id)
 ),
+jobs_claimed as (
+  insert into coatcheck.remote_jobs (account, remote_job_id, operation_id, dispatch_id, role, seen_at)
+  select account, remote_job_id, operation_id, dispatch_id, 'owner', coatcheck.lease_now()
+  from guarded
+  where is_current and remote_job_id is not null
+  order by account, remote_job_id
+  on conflict do nothing
+  returning account, remote_job_id, operation_id
+),
+jobs_promoted as (
+  update coatcheck.remote_jobs as held set role = 'owner', dispatch_id = guarded.dispatch_id
+  from guarded
+  where guarded.is_current and held.account = guarded.account and held.remote_job_id = guarded.remote_job_id
+    and held.operation_id = guarded.operation_id and held.role = 'orphan'
+    and not exists (select from jobs_claimed as won where won.account = held.account and won.remote_job_id = held.remote_job_id)
+  returning held.account, held.remote_job_id, held.operation_id
+),
+judged as materialized (
+  select guarded.*,
+    case
+      when not is_current then 'stale'
+      when remote_job_id is null or exists (
+        select
+        from (select account, remote_job_id, operation_id from jobs_claimed
+          union all select account, remote_job_id, operation_id from jobs_promoted) as won
+        where won.account = guarded.account and won.remote_job_id = guarded.remote_job_id
+          and won.operation_id = guarded.operation_id) then 'applied'
+      when exists (
+        select from coatcheck.remote_jobs as held
+        where held.account = guarded.account and held.remote_job_id = guarded.remote_job_id
+          and held.operation_id <> guarded.operation_id) then 'owned'
+      -- the owner's row was committed after this statement's snapshot: once more
+      else 'stale' end as status
+  from guarded
+),
 open_dispatches as materialized (
-  select held.dispatch_id, held.outcome
+  select held.dispatch_id, held.outcome, held.held, held.charged, held.basis, held.unit, held.settled_at
   from coatcheck.dispatches as held
-  where held.dispatch_id in (select dispatch_id from judged where applies and outcome is not null)
+  where held.dispatch_id in (
+    select dispatch_id from judged where status = 'applied' and (outcome is not null or settles is not null))
   order by held.dispatch_id
   for no key update
+),
+-- what is settled already stays: a decision spends nothing twice
+money as materialized (
+  select judged.tenant_id, open_dispatches.*,
+    case judged.settles when 'spent' then open_dispatches.held else 0 end as charged_now
+  from open_dispatches
+  join judged using (dispatch_id)
+  where judged.status = 'applied' and judged.settles is not null and open_dispatches.settled_at is null
+),
+amounts as (
+  select tenant_id, unit, -held as held, charged_now as charged
+  from money
+),
+-- include: allowances
+redelivered as (
+  update coatcheck.deliveries as held set state = 'pending', cause = null, updated_at = coatcheck.lease_now()
+  from unnest(%(redeliver_operation_id)s::uuid[], %(redeliver_index)s::smallint[]) as again(operation_id, output_index)
+  join judged using (operation_id)
+  where judged.status = 'applied' and held.operation_id = again.operation_id and held.output_index = again.output_index
+    and held.state = 'failed'
+  returning held.operation_id
 ),
 written as (
   update coatcheck.operations as stored set
@@ -41,12 +99,19 @@ written as (
       when judged.requests_cancel then coalesce(stored.cancel_requested_at, coatcheck.lease_now())
       else stored.cancel_requested_at end,
     dispatch_by_at = case when judged.clears_withdrawal then null else stored.dispatch_by_at end,
+    remote_job_id = coalesce(stored.remote_job_id, judged.remote_job_id),
+    accepted_at = case when judged.remote_job_id is null then stored.accepted_at else coatcheck.lease_now() end,
     observe_by_at = case when judged.observe_for_s is null then stored.observe_by_at
       else coatcheck.lease_now() + make_interval(secs => judged.observe_for_s) end,
+    failed_count = stored.failed_count - again.outputs,
+    delivery_state = case when again.outputs > 0 then 'pending' else stored.delivery_state end,
     revision = stored.revision + 1,
     updated_at = coatcheck.lease_now()
   from judged
-  where judged.applies and stored.operation_id = judged.operation_id
+  cross join lateral (
+    select count(*)::integer as outputs from redelivered where redelivered.operation_id = judged.operation_id) as again
+  -- allowances are locked before lanes, as everywhere
+  where judged.status = 'applied' and stored.operation_id = judged.operation_id and (select count(*) from allowance_locks) >= 0
   returning stored.operation_id, stored.revision, stored.phase, stored.render_state, stored.delivery_state, stored.provider,
     stored.account, stored.remote_job_id
 ),
@@ -55,13 +120,18 @@ written as (
 -- include: chronicle
 outcomes as (
   update coatcheck.dispatches as held set
-    outcome = judged.outcome,
-    cause = coalesce(held.cause, judged.reason)
+    outcome = case when coatcheck.outcome_rank(judged.outcome) > coatcheck.outcome_rank(open_dispatches.outcome)
+      then judged.outcome else held.outcome end,
+    cause = coalesce(held.cause, judged.reason),
+    remote_job_id = coalesce(held.remote_job_id, judged.remote_job_id),
+    charged = coalesce(money.charged_now, held.charged),
+    basis = case when money.dispatch_id is null then held.basis else 'assumed' end,
+    settled_at = case when money.dispatch_id is null then held.settled_at else coatcheck.lease_now() end
   from open_dispatches
   join judged using (dispatch_id)
-  where judged.applies and held.dispatch_id = open_dispatches.dispatch_id
-    and coatcheck.outcome_rank(judged.outcome) > coatcheck.outcome_rank(open_dispatches.outcome)
+  left join money using (dispatch_id)
+  where judged.status = 'applied' and held.dispatch_id = open_dispatches.dispatch_id
 )
-select judged.operation_id, case when judged.applies then 'applied' else 'stale' end as status, written.revision
+select judged.operation_id, judged.status, written.revision
 from judged
 left join written using (operation_id)

@@ -1,15 +1,15 @@
 -- purpose: commit "may be sent from now on" for a batch of prepared operations
--- guard: revision, phase prepared, not withdrawn, due, account not paused; the unique index on the authorisation behind it
--- index: operations_pkey, dispatches_authorisation_idx, outbox_pkey
+-- guard: revision, phase prepared, not withdrawn, due, account not paused, allowance; the unique index on the authorisation behind it
+-- index: operations_pkey, allowances_pkey, dispatches_authorisation_idx, outbox_pkey
 with input as materialized (
   select *
   from unnest(%(operation_id)s::uuid[], %(revision)s::bigint[], %(dispatch_id)s::uuid[], %(account)s::text[],
       %(send_s)s::float8[], %(quiescent_s)s::float8[], %(lease_s)s::float8[], %(pause_s)s::float8[])
-    as i(operation_id, revision, dispatch_id, account, send_s, quiescent_s, lease_s, pause_s)
+    with ordinality as i(operation_id, revision, dispatch_id, account, send_s, quiescent_s, lease_s, pause_s, position)
 ),
 locked as materialized (
-  select held.operation_id, held.provider, held.phase, held.render_state, held.delivery_state, held.revision,
-    held.cancel_requested_at, held.not_before_at, held.dispatch_by_at
+  select held.operation_id, held.tenant_id, held.provider, held.phase, held.render_state, held.delivery_state, held.revision,
+    held.estimate, held.unit, held.cancel_requested_at, held.not_before_at, held.dispatch_by_at
   from coatcheck.operations as held
   join input using (operation_id)
   order by held.operation_id
@@ -17,15 +17,25 @@ locked as materialized (
 ),
 -- every name of the account: one that was configured after the pause is paused, too
 accounts as materialized (
-  select held.name, held.account, held.dispatch_paused_at
+  select held.name, held.account, held.dispatch_paused_at, held.default_estimate, held.unit
   from coatcheck.providers as held
   where held.name in (select provider from locked) or held.account in (select account from input)
   order by held.name
   for share
 ),
-judged as materialized (
-  select input.*, 'dispatch_marked' as event, %(worker)s::text as actor, null::text as reason, 0::smallint as message_lane,
-    locked.phase as from_phase, locked.render_state as from_render_state, locked.delivery_state as from_delivery_state,
+-- all of a tenant's marks wait here for one another, so that a limit is never passed
+purses as materialized (
+  select held.tenant_id, held.unit, held.ceiling, held.ceiling - held.held - held.charged as left_over
+  from coatcheck.allowances as held
+  where (held.tenant_id, held.unit) in (select tenant_id, unit from locked) and (select count(*) from accounts) >= 0
+  order by held.tenant_id, held.unit
+  for no key update
+),
+standing as materialized (
+  select input.*, locked.tenant_id, locked.unit, locked.phase as from_phase, locked.render_state as from_render_state,
+    locked.delivery_state as from_delivery_state,
+    coalesce(locked.estimate, (
+      select default_estimate from accounts where accounts.name = locked.provider and accounts.unit = locked.unit)) as amount,
     case
       when locked.operation_id is null or locked.phase <> 'prepared' or locked.revision <> input.revision
         -- asked after any wait for the lock: a deadline may have passed meanwhile
@@ -39,6 +49,32 @@ judged as materialized (
   from input
   left join locked using (operation_id)
 ),
+-- in their order, until the first that does not fit: what is small does not for ever pass what is large
+wanted as materialized (
+  select operation_id, sum(amount) over (partition by tenant_id, unit order by position) as wanted
+  from standing
+  where status = 'applied'
+),
+judged as materialized (
+  select standing.operation_id, standing.dispatch_id, standing.account, standing.send_s, standing.quiescent_s, standing.lease_s,
+    standing.pause_s, standing.tenant_id, standing.unit, standing.amount, 'dispatch_marked' as event, %(worker)s::text as actor,
+    null::text as reason, 0::smallint as message_lane, standing.from_phase, standing.from_render_state,
+    standing.from_delivery_state,
+    case
+      -- a limit holds for what has no amount, too: there is nothing that could be held
+      when standing.status = 'applied' and purses.ceiling is not null
+        and (standing.amount is null or wanted.wanted > purses.left_over) then 'allowance'
+      else standing.status end as status
+  from standing
+  left join wanted using (operation_id)
+  left join purses on purses.tenant_id = standing.tenant_id and purses.unit = standing.unit
+),
+amounts as (
+  select tenant_id, unit, amount as held, 0::numeric as charged
+  from judged
+  where status = 'applied' and amount <> 0
+),
+-- include: allowances
 written as (
   update coatcheck.operations as stored set
     phase = 'dispatching',
@@ -50,14 +86,14 @@ written as (
   from judged
   where judged.status = 'applied' and stored.operation_id = judged.operation_id
   returning stored.operation_id, stored.revision, stored.phase, stored.render_state, stored.delivery_state, stored.provider,
-    stored.account, stored.authorisation, stored.authorised_by, stored.dispatch_count, stored.estimate, stored.unit
+    stored.account, stored.authorisation, stored.authorised_by, stored.dispatch_count, stored.unit
 ),
 marks as (
   insert into coatcheck.dispatches (dispatch_id, operation_id, number, authorisation, authorised_by, account, worker, begun_at,
     send_by_at, quiescent_at, held, unit)
   select judged.dispatch_id, written.operation_id, written.dispatch_count, written.authorisation, written.authorised_by,
     written.account, %(worker)s::text, clock.at, clock.at + make_interval(secs => judged.send_s),
-    clock.at + make_interval(secs => judged.quiescent_s), coalesce(written.estimate, 0), written.unit
+    clock.at + make_interval(secs => judged.quiescent_s), coalesce(judged.amount, 0), written.unit
   from written
   join judged using (operation_id)
   cross join lateral (select coatcheck.lease_now() as at) as clock
@@ -66,7 +102,9 @@ lane_locks as materialized (
   select held.operation_id, held.lane, held.action, held.lease_count, held.leased_at
   from coatcheck.outbox as held
   where held.lane = 0 and held.operation_id in (
-    select operation_id from written union all select operation_id from judged where status = 'paused')
+    select operation_id from written union all select operation_id from judged where status in ('paused', 'allowance'))
+    -- allowances are locked before lanes, as everywhere
+    and (select count(*) from allowance_locks) >= 0
   order by held.operation_id
   for no key update
 ),
@@ -94,19 +132,21 @@ lanes_taken as (
     park_reason = null
   returning held.operation_id, held.lease_token
 ),
-lanes_paused as (
+lanes_waiting as (
   update coatcheck.outbox as held set
-    visible_at = coatcheck.lease_now() + make_interval(secs => judged.pause_s),
+    visible_at = coatcheck.lease_now() + make_interval(
+      secs => judged.pause_s * case when held.wait_reason = reasons.reason then least(1 + held.wait_count, 4) else 1 end),
     lease_token = nextval('coatcheck.lease_tokens'),
     lease_count = 0,
     leased_by = null,
     leased_at = null,
-    wait_reason = 'pause',
-    wait_since_at = case when held.wait_reason = 'pause' then held.wait_since_at else coatcheck.lease_now() end,
-    wait_count = case when held.wait_reason = 'pause' then held.wait_count + 1 else 1 end
+    wait_reason = reasons.reason,
+    wait_since_at = case when held.wait_reason = reasons.reason then held.wait_since_at else coatcheck.lease_now() end,
+    wait_count = case when held.wait_reason = reasons.reason then held.wait_count + 1 else 1 end
   from judged
   join lane_locks using (operation_id)
-  where judged.status = 'paused' and held.operation_id = judged.operation_id and held.lane = 0 and held.action = 'dispatch'
+  join (values ('paused', 'pause'), ('allowance', 'allowance')) as reasons(status, reason) using (status)
+  where held.operation_id = judged.operation_id and held.lane = 0 and held.action = 'dispatch'
 )
 select judged.operation_id, judged.status, written.revision, lanes_taken.lease_token
 from judged

@@ -1,6 +1,6 @@
 -- purpose: what a batch of looks changed: render state, outputs to deliver, money, and the lanes that follow
 -- guard: revision and remote job id; a final state is never replaced
--- index: operations_pkey, snapshots_pkey, deliveries_pkey, dispatches_pkey, outbox_pkey
+-- index: operations_pkey, snapshots_pkey, deliveries_pkey, dispatches_pkey, allowances_pkey, outbox_pkey
 with input as materialized (
   select *
   from unnest(%(operation_id)s::uuid[], %(revision)s::bigint[], %(remote_job_id)s::text[], %(event)s::text[],
@@ -10,8 +10,8 @@ with input as materialized (
       outputs)
 ),
 locked as materialized (
-  select held.operation_id, held.phase, held.render_state, held.delivery_state, held.dispatch_id, held.remote_job_id,
-    held.revision, held.final_at
+  select held.operation_id, held.tenant_id, held.phase, held.render_state, held.delivery_state, held.dispatch_id,
+    held.remote_job_id, held.revision, held.final_at
   from coatcheck.operations as held
   join input using (operation_id)
   order by held.operation_id
@@ -19,6 +19,7 @@ locked as materialized (
 ),
 judged as materialized (
   select input.*, %(worker)s::text as actor, input.error_code as reason, 0::smallint as message_lane, locked.dispatch_id,
+    locked.tenant_id,
     locked.phase as from_phase, locked.render_state as from_render_state, locked.delivery_state as from_delivery_state,
     locked.final_at is not null as was_final,
     coalesce(locked.revision = input.revision and locked.remote_job_id = input.remote_job_id
@@ -28,29 +29,40 @@ judged as materialized (
   left join locked using (operation_id)
 ),
 money as materialized (
-  select held.dispatch_id, held.unit
+  select held.dispatch_id, held.unit, held.held, held.charged, held.basis, held.settled_at
   from coatcheck.dispatches as held
   where held.dispatch_id in (select dispatch_id from judged where applies and settles)
   order by held.dispatch_id
   for no key update
 ),
-figures as materialized (
-  select judged.operation_id, money.dispatch_id, judged.charged - coalesce(judged.refunded, 0) as figure,
+-- no refund makes a charge less than nothing: a tenant does not earn by what a service says
+said as materialized (
+  select judged.operation_id, judged.tenant_id, money.*, greatest(0, judged.charged - coalesce(judged.refunded, 0)) as figure,
     coalesce(judged.unit, money.unit) = money.unit as in_our_unit
   from money
   join judged using (dispatch_id)
   where judged.applies
 ),
 -- the service's figure, else what was held, as assumed; a later figure replaces either
+figures as materialized (
+  select said.*,
+    case when in_our_unit and figure is not null then figure else coalesce(charged, held) end as charged_now,
+    case when in_our_unit and figure is not null then 'service' else coalesce(basis, 'assumed') end as basis_now
+  from said
+),
 settlements as (
   update coatcheck.dispatches as kept set
-    charged = case when figures.in_our_unit then coalesce(figures.figure, kept.charged, kept.held)
-      else coalesce(kept.charged, kept.held) end,
-    basis = case when figures.in_our_unit and figures.figure is not null then 'service' else coalesce(kept.basis, 'assumed') end,
+    charged = figures.charged_now,
+    basis = figures.basis_now,
     settled_at = coalesce(kept.settled_at, coatcheck.lease_now())
   from figures
   where kept.dispatch_id = figures.dispatch_id
 ),
+amounts as (
+  select tenant_id, unit, case when settled_at is null then -held else 0 end as held, charged_now - coalesce(charged, 0) as charged
+  from figures
+),
+-- include: allowances
 output_rows as (
   select *
   from unnest(%(output_operation_id)s::uuid[], %(output_index)s::smallint[], %(output_source)s::text[], %(output_type)s::text[],
@@ -97,7 +109,8 @@ written as (
   from judged
   cross join lateral (
     select count(*)::integer as outputs from output_rows as output where output.operation_id = judged.operation_id) as counted
-  where judged.applies and stored.operation_id = judged.operation_id
+  -- allowances are locked before lanes, as everywhere
+  where judged.applies and stored.operation_id = judged.operation_id and (select count(*) from allowance_locks) >= 0
   returning stored.operation_id, stored.revision, stored.phase, stored.render_state, stored.delivery_state, stored.provider,
     stored.account, stored.remote_job_id
 ),
