@@ -40,8 +40,8 @@ def verdict(exchange: Exchange, rules: Rules = RULES) -> Reply:
     return classify(exchange, dispatch_id=DISPATCH, rules=rules, now=NOW)
 
 
-def doubt(cause: str) -> Doubted:
-    return Doubted(dispatch_id=DISPATCH, cause=cause)
+def doubt(cause: str, candidate: RemoteJobId | None = None) -> Doubted:
+    return Doubted(dispatch_id=DISPATCH, cause=cause, candidate=candidate)
 
 
 def test_every_status_without_an_id_means_what_the_list_says() -> None:
@@ -72,29 +72,29 @@ def test_any_success_that_names_its_job_is_accepted(status: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "cause"),
+    ("body", "cause", "candidate"),
     [
-        (b"", "empty"),
-        (b"<html></html>", "not_json"),
-        (b'{"job_id":"job-1"', "not_json"),
-        (b'{"job_id":"job-1","job_id":"job-2"}', "duplicate_key"),
-        (b'{"job_id":"job-1","x":NaN}', "not_finite"),
-        (b'{"job_id":"\xff"}', "not_utf8"),
-        (b"{}", "no_id"),
-        (b'{"job_id":null}', "no_id"),
-        (b'{"id":"job-1"}', "no_id"),
-        (b'["job_id"]', "no_id"),
-        (b'{"error":{"job_id":"job-1"}}', "no_id"),
-        (b'{"job_id":17}', "unusable_id"),
-        (b'{"job_id":""}', "unusable_id"),
-        (b'{"job_id":"a\\u0000"}', "unusable_id"),
-        (b'{"job_id":"\\ud800"}', "unusable_id"),
-        (b'{"job_id":"' + b"x" * 513 + b'"}', "unusable_id"),
-        (b'{"job_id":["job-1"]}', "unusable_id"),
+        (b"", "empty", None),
+        (b"<html></html>", "not_json", None),
+        (b'{"job_id":"job-1"', "not_json", ID),
+        (b'{"job_id":"job-1","job_id":"job-2"}', "duplicate_key", ID),
+        (b'{"job_id":"job-1","x":NaN}', "not_finite", ID),
+        (b'{"job_id":"\xff"}', "not_utf8", None),
+        (b"{}", "no_id", None),
+        (b'{"job_id":null}', "no_id", None),
+        (b'{"id":"job-1"}', "no_id", None),
+        (b'["job_id"]', "no_id", None),
+        (b'{"error":{"job_id":"job-1"}}', "no_id", ID),
+        (b'{"job_id":17}', "unusable_id", None),
+        (b'{"job_id":""}', "unusable_id", None),
+        (b'{"job_id":"a\\u0000"}', "unusable_id", None),
+        (b'{"job_id":"\\ud800"}', "unusable_id", None),
+        (b'{"job_id":"' + b"x" * 513 + b'"}', "unusable_id", None),
+        (b'{"job_id":["job-1"]}', "unusable_id", None),
     ],
 )
-def test_a_success_without_a_usable_id_is_doubt(body: bytes, cause: str) -> None:
-    assert verdict(whole(202, body)) == doubt(cause)
+def test_a_success_without_a_usable_id_is_doubt(body: bytes, cause: str, candidate: RemoteJobId | None) -> None:
+    assert verdict(whole(202, body)) == doubt(cause, candidate)
 
 
 def test_nesting_beyond_every_measure_is_doubt() -> None:
@@ -106,14 +106,15 @@ def test_nesting_beyond_every_measure_is_doubt() -> None:
 @pytest.mark.parametrize("body", [b'{"job_id":"job-1"}', b'{"error":{"job_id":17}}', b'{"error":"job-1"}'])
 def test_a_refusal_whose_id_stands_elsewhere_or_is_unusable_is_read_by_its_status(body: bytes) -> None:
     assert verdict(whole(422, body)) == Rejected(dispatch_id=DISPATCH, status=422)
-    assert verdict(whole(500, body)) == doubt("status_500")
+    shown = ID if body == b'{"job_id":"job-1"}' else None
+    assert verdict(whole(500, body)) == doubt("status_500", shown)
 
 
 @pytest.mark.parametrize("status", [202, 400, 422, 429, 502])
 @pytest.mark.parametrize("body", [b"", b'{"error":{"job_id":"job-1"}}', b'{"job_id":"job-1"}', b'{"err'])
 def test_a_reply_that_did_not_arrive_whole_is_doubt_whatever_its_status_says(status: int, body: bytes) -> None:
     cut = replace(whole(status, body), complete=False, failure="closed", stage=Stage.STATUS_RECEIVED)
-    assert verdict(cut) == doubt("closed")
+    assert verdict(cut) == doubt("closed", ID if b"job-1" in body else None)
 
 
 @pytest.mark.parametrize("status", sorted(REJECTED | THROTTLED))
@@ -121,7 +122,7 @@ def test_a_reply_that_did_not_arrive_whole_is_doubt_whatever_its_status_says(sta
     "body", [b'{"error":{"job_id":"job-', b'{"error":{"job_id":"job-1"}', b"<html>", b"refused", b" "]
 )
 def test_a_refusal_that_only_the_end_of_the_connection_delimits_must_be_readable(status: int, body: bytes) -> None:
-    assert verdict(replace(whole(status, body), framed=False)) == doubt("unframed")
+    assert verdict(replace(whole(status, body), framed=False)) == doubt("unframed", ID if b"job-1" in body else None)
 
 
 @pytest.mark.parametrize("status", sorted(REJECTED | THROTTLED))

@@ -12,6 +12,7 @@ from http import HTTPStatus
 from types import MappingProxyType
 from typing import Final, assert_never
 
+from coatcheck.core.candidate import candidate_id
 from coatcheck.core.events import Accepted, Doubted, FailedWithId, NotSent, Rejected, Reply, Throttled
 from coatcheck.core.evidence import Exchange
 from coatcheck.core.foreign import Unreadable, at, read_json, usable_id
@@ -72,7 +73,7 @@ def classify(exchange: Exchange, *, dispatch_id: DispatchId, rules: Rules, now: 
     if exchange.status is None or not exchange.complete:
         # Also with a status from the list, and also when the JSON looks finished: the id may stand in the part that did not arrive,
         # or the finished part may be another's. Such a candidate is evidence for a person.
-        return Doubted(dispatch_id=dispatch_id, cause=exchange.failure or "cut")
+        return _doubted(exchange, exchange.failure or "cut", dispatch_id=dispatch_id, rules=rules)
     if HTTPStatus.OK <= exchange.status < HTTPStatus.MULTIPLE_CHOICES:
         return _success(exchange, dispatch_id=dispatch_id, rules=rules)
     return _refusal(exchange, exchange.status, dispatch_id=dispatch_id, rules=rules, now=now)
@@ -83,14 +84,20 @@ def _nothing_left(exchange: Exchange) -> bool:
     return exchange.bytes_sent == 0 and exchange.bytes_received == 0 and exchange.status is None
 
 
+def _doubted(exchange: Exchange, cause: str, *, dispatch_id: DispatchId, rules: Rules) -> Doubted:
+    candidate = candidate_id(exchange.body, (rules.id_path, rules.failure_id_path))
+    return Doubted(dispatch_id=dispatch_id, cause=cause, candidate=candidate)
+
+
 def _success(exchange: Exchange, *, dispatch_id: DispatchId, rules: Rules) -> Reply:
     body = read_json(exchange.body)
     if isinstance(body, Unreadable):
-        return Doubted(dispatch_id=dispatch_id, cause=body.cause)
+        return _doubted(exchange, body.cause, dispatch_id=dispatch_id, rules=rules)
     named = at(body, rules.id_path)
     remote_job_id = usable_id(named)
     if remote_job_id is None:
-        return Doubted(dispatch_id=dispatch_id, cause="no_id" if named is None else "unusable_id")
+        cause = "no_id" if named is None else "unusable_id"
+        return _doubted(exchange, cause, dispatch_id=dispatch_id, rules=rules)
     return Accepted(dispatch_id=dispatch_id, remote_job_id=remote_job_id)
 
 
@@ -101,16 +108,16 @@ def _refusal(exchange: Exchange, status: int, *, dispatch_id: DispatchId, rules:
         return FailedWithId(dispatch_id=dispatch_id, remote_job_id=remote_job_id)
     if exchange.body and not exchange.framed and isinstance(body, Unreadable):
         # Nothing but the end of the connection says that this is all, and the part that is missing may name a job.
-        return Doubted(dispatch_id=dispatch_id, cause="unframed")
+        return _doubted(exchange, "unframed", dispatch_id=dispatch_id, rules=rules)
     match STATUS_LIST.get(status):
         case Verdict.REJECTED:
             return Rejected(dispatch_id=dispatch_id, status=status)
         case Verdict.THROTTLED if rules.throttled_is_uncertain:
-            return Doubted(dispatch_id=dispatch_id, cause=f"status_{status}")
+            return _doubted(exchange, f"status_{status}", dispatch_id=dispatch_id, rules=rules)
         case Verdict.THROTTLED:
             delay_s = retry_after_s(exchange.header("Retry-After"), now=now, cap_s=rules.retry_after_cap_s)
             return Throttled(dispatch_id=dispatch_id, retry_after_s=delay_s)
         case None:
-            return Doubted(dispatch_id=dispatch_id, cause=f"status_{status}")
+            return _doubted(exchange, f"status_{status}", dispatch_id=dispatch_id, rules=rules)
         case unforeseen:
             assert_never(unforeseen)

@@ -5,7 +5,23 @@ was never sent and for one that was carried out (measured, 43 fault cases).
 """
 
 import enum
+import re
 from dataclasses import dataclass, field
+from typing import Final
+
+from coatcheck.core.redact import redacted
+
+REQUEST_ID_LIMIT: Final = 200
+"""Characters of the longest request id that is kept."""
+
+REQUEST_IDS: Final = 8
+"""How many request ids of one reply are kept."""
+
+_NAMES_A_REQUEST: Final = re.compile(
+    r"(?:[a-z0-9-]{1,40}-)?(?:request|correlation|transaction|trace)-?id"
+    r"|cf-ray|x-amz-cf-id|x-amz-id-2|x-vercel-id|x-cloud-trace-context|traceparent"
+)
+"""Headers by which a service's own support finds the request: what most call an id of it, and what some gateways call otherwise."""
 
 
 class Stage(enum.StrEnum):
@@ -62,3 +78,18 @@ class Exchange:
         """The first value of a header, by case-insensitive name."""
         wanted = name.lower()
         return next((value for key, value in self.headers if key.lower() == wanted), None)
+
+
+def request_ids(exchange: Exchange, secret: str) -> dict[str, str]:
+    """What names this request at the service's support, by lower-case header: `request_ids(exchange, key)["x-request-id"]`.
+
+    At most 8 of at most 200 printable characters each, the first of each name, `secret` replaced wherever a service echoes it.
+    """
+    found: dict[str, str] = {}
+    for header, value in exchange.headers:
+        name = header.lower()
+        text = "".join(each for each in value if each.isprintable()).strip()
+        if text and len(found) < REQUEST_IDS and name not in found and _NAMES_A_REQUEST.fullmatch(name):
+            kept = redacted(text.encode("latin-1", "replace"), secret).decode("latin-1")
+            found[name] = kept[:REQUEST_ID_LIMIT]
+    return found

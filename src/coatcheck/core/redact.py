@@ -1,6 +1,7 @@
-"""Keeps a credential out of what is stored as evidence, however a service echoes it."""
+"""Keeps a credential out of what is stored as evidence, however a service echoes it, and also where the echo was cut."""
 
 import base64
+import json
 from urllib.parse import quote
 
 _MASK = b"[redacted]"
@@ -8,10 +9,32 @@ _SHORTEST = 4
 
 
 def redacted(body: bytes, secret: str) -> bytes:
-    """`body` without the secret, plain, percent-encoded or in base 64. A secret shorter than 4 characters cannot be told from text."""
+    """`body` without the secret, plain, percent-encoded, as JSON or in base 64. One shorter than 4 characters cannot be told from text."""
     if len(secret) < _SHORTEST:
         return body
-    plain = secret.encode()
-    for form in (plain, quote(secret, safe="").encode(), base64.b64encode(plain), base64.b64encode(plain).rstrip(b"=")):
+    for form in _forms(secret):
         body = body.replace(form, _MASK)
+    for form in _forms(secret):
+        body = _without_begun(body, form)
+    return body
+
+
+def _forms(secret: str) -> tuple[bytes, ...]:
+    plain, in_json = secret.encode(), json.dumps(secret)[1:-1]
+    encoded = base64.b64encode(plain)
+    return (
+        plain,
+        quote(secret, safe="").encode(),
+        in_json.encode(),
+        in_json.replace("/", "\\/").encode(),
+        encoded,
+        encoded.rstrip(b"="),
+    )
+
+
+def _without_begun(body: bytes, form: bytes) -> bytes:
+    """A body that was cut within the secret ends with its beginning."""
+    for length in range(len(form) - 1, _SHORTEST - 1, -1):
+        if body.endswith(form[:length]):
+            return body[:-length] + _MASK
     return body
