@@ -102,12 +102,11 @@ class NotSent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Doubted:
-    """The request may have left and no usable reply came back. `candidate` is an id that the reply shows without proving it."""
+    """The request may have left and no usable reply came back."""
 
     kind: ClassVar[EventKind] = EventKind.DOUBTED
     dispatch_id: DispatchId
     cause: str
-    candidate: RemoteJobId | None = None
     candidate: RemoteJobId | None = None
     """An id that the unusable reply showed: a hint for a person, never acceptance."""
 
