@@ -26,7 +26,9 @@ async def created(adapter: Genace, job: Mapping[str, Any], *, limit_s: float) ->
     seams = Seams.real()
     window = SendWindow(send_by=seams.clock.boottime() + 5, limit_s=limit_s)
     text = json.dumps({"prompt": "a red bird", "sim": {**QUICK, **job}}).encode()
-    return await post(adapter.create(text), window=window, progress=Progress(seams.clock), tls=TLS, seams=seams)
+    return await post(
+        adapter.create(text, dispatch_id=DISPATCH), window=window, progress=Progress(seams.clock), tls=TLS, seams=seams
+    )
 
 
 async def looked(adapter: Genace, job: RemoteJobId, *, wait_s: float) -> Exchange:

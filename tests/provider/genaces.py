@@ -12,6 +12,7 @@ def genace(**changes: Any) -> Genace:
         "api_key": Secret("secret-key"),
         "create_path": "/api/v1/jobs",
         "job_path": "/api/v1/jobs/{id}",
+        "list_path": "",
         "wait_param": "wait",
         "closed_statuses": frozenset({202, 204, 304, 408}),
         "status_words": STATUS_WORDS,

@@ -61,8 +61,8 @@ def test_the_settings_make_the_adapter_and_their_words_stand_over_the_defaults()
         prefix + "STATUS_WORDS": '{"Dreaming": "rendering", "complete": "failed"}',
     }
     adapter = Genace.configured(load_settings(environment).providers["genace"], version="9")
-    assert adapter.create(b"").url == "http://127.0.0.1:9/api/v1/jobs"
-    assert ("User-Agent", "coatcheck/9") in adapter.create(b"").headers
+    assert adapter.create(b"", dispatch_id=DISPATCH).url == "http://127.0.0.1:9/api/v1/jobs"
+    assert ("User-Agent", "coatcheck/9") in adapter.create(b"", dispatch_id=DISPATCH).headers
     for word, state in (
         ("dreaming", RenderState.RENDERING),
         ("complete", RenderState.FAILED),

@@ -21,7 +21,7 @@ ADAPTER: Adapter = genace()
 
 def test_the_post_carries_the_hashed_text_byte_for_byte_and_nothing_of_ours() -> None:
     text = '{"prompt":"a röd bird","seed":1}'.encode()
-    request = ADAPTER.create(text)
+    request = ADAPTER.create(text, dispatch_id=DISPATCH)
     assert request.method == "POST"
     assert request.url == "https://api.example.com/api/v1/jobs"
     assert request.body == text
@@ -70,5 +70,5 @@ def test_any_id_stays_one_segment_of_the_path(hostile: str) -> None:
 
 def test_the_key_is_never_shown() -> None:
     assert "secret-key" not in repr(ADAPTER)
-    assert "secret-key" not in repr(ADAPTER.create(b"{}"))
+    assert "secret-key" not in repr(ADAPTER.create(b"{}", dispatch_id=DISPATCH))
     assert "secret-key" not in repr(ADAPTER.look(ID, 1))

@@ -96,6 +96,8 @@ def _provider(name: str, given: Mapping[Key, Given]) -> ProviderSettings:
     found = _values(PROVIDER, given, (PROVIDERS, name))
     if found["account"] is None:
         found["account"] = name
+    if found["list_path"] is None:
+        found["list_path"] = "/api/v1/jobs" if found["kind"] == "echo" else ""
     if found["observe_timeout_s"] is None:
         found["observe_timeout_s"] = found["wait_s"] + 10.0
     return ProviderSettings(name=name, **found)

@@ -22,6 +22,11 @@ def _check_provider(provider: ProviderSettings) -> None:
             f" got {provider.observe_timeout_s:g}",
             next="a look must outlast the window it asks for, or every quiet window reads as a failure",
         )
+    if provider.echoes and not provider.list_path:
+        raise SettingInvalid(
+            f"{provider_variable(provider.name, 'LIST_PATH')}: expected a path for a provider of kind echo, got nothing",
+            next="a reference is looked up in the list: set the path, or KIND genace for a service without one",
+        )
 
 
 def _check_accounts(providers: list[ProviderSettings]) -> None:

@@ -66,6 +66,7 @@ class ProviderSettings:
     api_key: Secret | None
     create_path: str
     job_path: str
+    list_path: str
     wait_param: str
     wait_s: float
     timeout_s: float
@@ -80,6 +81,11 @@ class ProviderSettings:
     closed_statuses: frozenset[int]
     status_words: Mapping[str, RenderState]
     throttled_is_uncertain: bool
+
+    @property
+    def echoes(self) -> bool:
+        """Whether the service repeats our reference, so that doubt is looked up before it is a person's."""
+        return self.kind == "echo"
 
     def endpoint(self) -> Endpoint:
         """The service's address and key: for workers, as processes that only enqueue or read need neither.

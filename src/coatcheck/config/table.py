@@ -8,7 +8,7 @@ from coatcheck.config.settings import OutputHosts, Wake
 from coatcheck.config.values import Reader
 
 CONFIG = "COATCHECK_CONFIG"
-KINDS = ("genace",)
+KINDS = ("genace", "echo")
 """Services that coatcheck has an adapter for."""
 
 
@@ -119,7 +119,7 @@ PROVIDER: Sequence[Setting] = (
         name="kind",
         read=values.one_of(*KINDS),
         expected=" or ".join(KINDS),
-        meaning="The adapter that speaks to the service.",
+        meaning="The adapter that speaks to the service; `echo` where a job repeats the `X-Client-Reference` of its POST.",
         default=KINDS[0],
     ),
     Setting(
@@ -157,6 +157,13 @@ PROVIDER: Sequence[Setting] = (
         expected="a path that begins with / and contains {id} exactly once",
         meaning="Where a remote job is looked at.",
         default="/api/v1/jobs/{id}",
+    ),
+    Setting(
+        name="list_path",
+        read=values.pattern(r"(?:/[!-\"$-~]*)?"),
+        expected="a path that begins with /, or nothing",
+        meaning="Where the service lists an account's jobs; empty where it has no list.",
+        otherwise="none; `/api/v1/jobs` for `echo`",
     ),
     Setting(
         name="wait_param",

@@ -35,6 +35,7 @@ class WaitReason(enum.StrEnum):
     ACCOUNTING = "accounting"
     SOURCE_EXPIRED = "source_expired"
     DELIVERY_FAILED = "delivery_failed"
+    LOOKUP = "lookup"
 
 
 class ParkReason(enum.StrEnum):

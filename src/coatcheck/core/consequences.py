@@ -33,6 +33,8 @@ from coatcheck.core.steps import (
 
 SWEEP = "sweep"
 """The actor of a conclusion that no person made and no reply brought."""
+LOOKUP_DELAY_S = 1.0
+"""Before a service that repeats our reference is asked for it: a reply that was lost is often ahead of the job."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +104,7 @@ def _after_post(to: Phase | None, event: ev.Reply) -> tuple[LaneChange, ...]:
             reason = WaitReason.THROTTLED if throttled else WaitReason.NOT_SENT
             return (Aim(lane=COURSE, action=Action.DISPATCH, delay_s=delay_s, wait_reason=reason),)
         case Phase.UNCERTAIN:
-            return (Park(lane=COURSE, action=Action.RECONCILE, reason=ParkReason.UNCERTAIN),)
+            return (_in_doubt(looked_up=isinstance(event, ev.Doubted) and event.looked_up),)
         case Phase.REJECTED | Phase.CANCELLED:
             return (DropAll(),)
         case None | Phase.DISPATCHING | Phase.ABANDONED:
@@ -110,6 +112,13 @@ def _after_post(to: Phase | None, event: ev.Reply) -> tuple[LaneChange, ...]:
             return ()
         case _:
             assert_never(to)
+
+
+def _in_doubt(*, looked_up: bool) -> LaneChange:
+    """Doubt is a person's at once, unless the service can be asked what it created."""
+    if not looked_up:
+        return Park(lane=COURSE, action=Action.RECONCILE, reason=ParkReason.UNCERTAIN)
+    return Aim(lane=COURSE, action=Action.RECONCILE, delay_s=LOOKUP_DELAY_S, wait_reason=WaitReason.LOOKUP)
 
 
 # -- looks -------------------------------------------------------------------------------------------------------------
@@ -283,8 +292,8 @@ def _decide(
 
 def doubt(at: Setting, event: ev.LeaseEnded) -> DecideStep:
     """The lease ended before a reply was saved: it may have been sent."""
-    park = Park(lane=COURSE, action=Action.RECONCILE, reason=ParkReason.UNCERTAIN)
-    return replace(_decide(at, at.operation.render_state, (park,)), reason=event.cause, outcome=Outcome.UNCERTAIN)
+    lanes = (_in_doubt(looked_up=event.looked_up),)
+    return replace(_decide(at, at.operation.render_state, lanes), reason=event.cause, outcome=Outcome.UNCERTAIN)
 
 
 def observe_instead(at: Setting, event: ev.Repeated) -> DecideStep:

@@ -107,6 +107,8 @@ class Doubted:
     kind: ClassVar[EventKind] = EventKind.DOUBTED
     dispatch_id: DispatchId
     cause: str
+    looked_up: bool = False
+    """Whether the service repeats our reference, so that it is asked before a person is."""
     candidate: RemoteJobId | None = None
     """An id that the unusable reply showed: a hint for a person, never acceptance."""
 
@@ -121,6 +123,8 @@ class LeaseEnded:
 
     kind: ClassVar[EventKind] = EventKind.LEASE_ENDED
     cause: str = "lease_ended"
+    looked_up: bool = False
+    """Whether the service repeats our reference, as far as whoever found the lease ended knows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

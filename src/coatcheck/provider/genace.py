@@ -5,10 +5,11 @@ The POST's reply names the job at `job_id`, a failed submission at `error.job_id
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime
+from http import HTTPStatus
 from types import MappingProxyType
 from typing import Final, Self
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from coatcheck.config import ProviderSettings, Secret
 from coatcheck.core.classify import Rules, classify
@@ -17,7 +18,8 @@ from coatcheck.core.evidence import Exchange, Request
 from coatcheck.core.foreign import Unreadable, at, read_json
 from coatcheck.core.operation import FINAL_RENDER_STATES, DispatchId, RemoteJobId, RenderState
 from coatcheck.core.retry_after import retry_after_s
-from coatcheck.provider.port import Absent, Denied, Look, Nonsense, Seen, StillWaiting, Transient
+from coatcheck.provider.listing import read_listing
+from coatcheck.provider.port import Absent, Denied, Listed, Look, Nonsense, Seen, StillWaiting, Transient
 from coatcheck.provider.snapshot import read_snapshot
 
 STATUS_WORDS: Final[Mapping[str, RenderState]] = MappingProxyType(
@@ -59,6 +61,7 @@ class Genace:
     api_key: Secret
     create_path: str
     job_path: str
+    list_path: str
     wait_param: str
     closed_statuses: frozenset[int]
     status_words: Mapping[str, RenderState] = field(repr=False)
@@ -78,6 +81,7 @@ class Genace:
             api_key=endpoint.api_key,
             create_path=settings.create_path,
             job_path=settings.job_path,
+            list_path=settings.list_path,
             wait_param=settings.wait_param,
             closed_statuses=settings.closed_statuses,
             status_words=MappingProxyType({**STATUS_WORDS, **settings.status_words}),
@@ -86,9 +90,13 @@ class Genace:
             agent=f"coatcheck/{version}",
         )
 
-    def create(self, specification_text: bytes) -> Request:
-        """The POST of `port.CreatePort`."""
-        headers = (*self._headers(), ("Content-Type", "application/json"))
+    def create(self, specification_text: bytes, *, dispatch_id: DispatchId) -> Request:  # noqa: ARG002 - the port's form
+        """The POST of `port.CreatePort`. Genace repeats no reference, so nothing of ours goes along."""
+        return self.creation(specification_text)
+
+    def creation(self, specification_text: bytes, *more: tuple[str, str]) -> Request:
+        """The POST with `more` headers, for a service of the same form that takes them."""
+        headers = (*self._headers(), ("Content-Type", "application/json"), *more)
         return Request(method="POST", url=self._url(self.create_path), headers=headers, body=specification_text)
 
     def reply(self, exchange: Exchange, *, dispatch_id: DispatchId, now: datetime) -> Reply:
@@ -101,9 +109,7 @@ class Genace:
     def look(self, remote_job_id: RemoteJobId, wait_s: float) -> Request:
         """The GET of `port.LookPort`."""
         url = self._url(self.job_path.replace("{id}", _segment(remote_job_id)))
-        if self.wait_param:
-            url += f"{'&' if '?' in url else '?'}{quote(self.wait_param, safe='')}={wait_s:g}"
-        return Request(method="GET", url=url, headers=self._headers())
+        return self._get(url, {self.wait_param: f"{wait_s:g}"} if self.wait_param else {})
 
     def seen(self, exchange: Exchange, *, remote_job_id: RemoteJobId, now: datetime) -> Look:
         """The look's end, as `port.LookPort` says."""
@@ -122,6 +128,36 @@ class Genace:
                 return Absent()
             case other:
                 return Transient(cause=f"status_{other}", retry_after_s=delay_s)
+
+    def listed(self, after: datetime, before: datetime) -> Request | None:
+        """The GET of `port.ListPort`: Genace publishes no list, so there is one only where LIST_PATH says so."""
+        window = {"created_after": _instant(after), "created_before": _instant(before)}
+        return self.listing(window) if self.list_path else None
+
+    def listing(self, asked: Mapping[str, str]) -> Request:
+        """The GET of the list, asked for by query parameters."""
+        return self._get(self._url(self.list_path), asked)
+
+    def candidates(self, exchange: Exchange, *, now: datetime) -> Listed:
+        """The list's end, as `port.ListPort` says."""
+        if exchange.status is None or not exchange.complete:
+            return Transient(cause=exchange.failure or "cut")
+        match exchange.status:
+            case HTTPStatus.OK:
+                body = read_json(exchange.body)
+                if isinstance(body, Unreadable) and body.cause in _NOT_BODY:
+                    return Transient(cause=body.cause)
+                return read_listing(body)
+            case 401 | 402 | 403:
+                return Denied(status=exchange.status)
+            case other:
+                delay_s = retry_after_s(exchange.header("Retry-After"), now=now, cap_s=self.retry_after_cap_s)
+                return Transient(cause=f"status_{other}", retry_after_s=delay_s)
+
+    def _get(self, url: str, asked: Mapping[str, str]) -> Request:
+        if asked:
+            url += ("&" if "?" in url else "?") + urlencode(asked, quote_via=quote)
+        return Request(method="GET", url=url, headers=self._headers())
 
     def _snapshot(self, exchange: Exchange, *, remote_job_id: RemoteJobId, closed: bool, delay_s: float | None) -> Look:
         body = read_json(exchange.body)
@@ -165,6 +201,11 @@ class Genace:
             ("Accept-Encoding", "identity"),
             ("User-Agent", self.agent),
         )
+
+
+def _instant(at: datetime) -> str:
+    """ISO 8601 in UTC, to the microsecond."""
+    return at.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def _segment(remote_job_id: RemoteJobId) -> str:

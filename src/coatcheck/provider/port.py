@@ -1,7 +1,7 @@
 """The port to a remote service, callback by callback. An adapter is pure: it never does I/O, never asks for the time, never raises on data.
 
 So an adapter is tested from recorded replies, and no client library's hidden resend can slip between the mark and the one POST. The port
-comes in two halves, so that who observes cannot even name the call that spends money (S9).
+comes in parts, so that who observes or reconciles cannot even name the call that spends money (S9).
 """
 
 from dataclasses import dataclass
@@ -63,6 +63,55 @@ Look = Seen | StillWaiting | Transient | Absent | Denied | Nonsense
 """What one GET of a remote job brought back."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A job as the service's list names it: whose it is, nobody has proven. `created_at` by the service's clock, `reference` what it repeats of ours."""
+
+    remote_job_id: RemoteJobId
+    remote_status: str | None = None
+    created_at: datetime | None = None
+    reference: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """Jobs of the account, as the service orders them, at most `listing.LIMIT`. `is_cut`: there are more than these.
+
+    `unusable_count`: entries that name no id which could be asked for.
+    """
+
+    candidates: tuple[Candidate, ...] = ()
+    is_cut: bool = False
+    unusable_count: int = 0
+
+
+Listed = Listing | Transient | Denied | Nonsense
+"""What one GET of the service's list brought back."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Echoed:
+    """Exactly one job repeats our reference: it is the one that this dispatch created, whatever became of the reply."""
+
+    candidate: Candidate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unechoed:
+    """No job repeats it, as far as the service shows now. That is no proof of absence: the job may still come to exist."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ambiguous:
+    """Several jobs repeat it: an incident of theirs, decided by a person."""
+
+    count: int
+
+
+Found = Echoed | Unechoed | Ambiguous | Transient | Denied | Nonsense
+"""What one GET for our reference brought back."""
+
+
 class Getter(Protocol):
     """Carries out GETs, and GETs only: what observing is handed instead of a client."""
 
@@ -83,15 +132,38 @@ class LookPort(Protocol):
         """Read what came back. A snapshot whose id is not `remote_job_id` is never `Seen`. `now` reads a `Retry-After` date."""
 
 
+class ListPort(Protocol):
+    """The part that shows a person what was created when. Nothing acts on it by itself."""
+
+    def listed(self, after: datetime, before: datetime) -> Request | None:
+        """The GET for the account's jobs that were created between two instants; None where the service has no list."""
+
+    def candidates(self, exchange: Exchange, *, now: datetime) -> Listed:
+        """Read what came back. `now` reads a `Retry-After` date."""
+
+
+class FindPort(Protocol):
+    """The part that only a service has which repeats the reference of a POST, our `dispatch_id`."""
+
+    def find(self, dispatch_id: DispatchId) -> Request:
+        """The GET that asks which job repeats the reference."""
+
+    def found(self, exchange: Exchange, *, dispatch_id: DispatchId, now: datetime) -> Found:
+        """Read what came back. `Echoed` only where the job itself repeats the reference, whatever the service was asked for."""
+
+
 class CreatePort(Protocol):
     """The half that spends money: only `workers/dispatch` is handed it."""
 
-    def create(self, specification_text: bytes) -> Request:
-        """The POST. Its body is the hashed text, byte for byte, and nothing of ours: no operation id, tenant or key."""
+    def create(self, specification_text: bytes, *, dispatch_id: DispatchId) -> Request:
+        """The POST. Its body is the hashed text, byte for byte, and nothing of ours: no operation id, tenant or key.
+
+        Only where the service repeats a reference, the dispatch id goes along beside the body.
+        """
 
     def reply(self, exchange: Exchange, *, dispatch_id: DispatchId, now: datetime) -> Reply:
         """How the POST ended, by the table of `core.classify`; a reply that already says how the render ended carries a snapshot."""
 
 
-class Adapter(CreatePort, LookPort, Protocol):
-    """Both halves, as `app` composes them for one configured provider."""
+class Adapter(CreatePort, LookPort, ListPort, Protocol):
+    """What every service has, as `app` composes it for one configured provider."""

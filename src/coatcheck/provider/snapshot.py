@@ -13,12 +13,14 @@ from urllib.parse import urlsplit
 from coatcheck.core.events import Credits, Output, Snapshot
 from coatcheck.core.foreign import Unreadable, at, plain_text
 from coatcheck.core.operation import RemoteJobId, RenderState
+from coatcheck.provider.instant import read_instant
 from coatcheck.provider.port import Nonsense
 
 STATUS_LIMIT: Final = 200
 OUTPUT_LIMIT: Final = 100
 URL_LIMIT: Final = 4096
 WORD_LIMIT: Final = 200
+REFERENCE_LIMIT: Final = 200
 UNIT_LIMIT: Final = 64
 BYTES_LIMIT: Final = 2**63 - 1
 AMOUNT_LIMIT: Final = Decimal(10) ** 12
@@ -57,6 +59,8 @@ def read_snapshot(body: object, *, remote_job_id: RemoteJobId, words: Mapping[st
         unusable_count=len(listed) - len(usable),
         error_code=_error_code(at(body, ("error", "code"))),
         credits=_credits(at(body, ("credits",))),
+        created_at=read_instant(at(body, ("created_at",))),
+        reference=plain_text(at(body, ("client_reference",)), REFERENCE_LIMIT),
     )
 
 

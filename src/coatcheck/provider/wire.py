@@ -45,7 +45,7 @@ async def post(
 
     Cancellation resets the connection and goes on as CancelledError; then, as after any surprise, `progress.exchange()` is the evidence.
 
-    `await post(adapter.create(text), window=window, progress=Progress(seams.clock), tls=tls, seams=seams)`
+    `await post(adapter.create(text, dispatch_id=dispatch_id), window=window, progress=Progress(seams.clock), tls=tls, seams=seams)`
     """
     try:
         await _course(request, window=window, progress=progress, tls=tls, seams=seams)

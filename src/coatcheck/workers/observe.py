@@ -25,6 +25,7 @@ from coatcheck.core.steps import (
     Refused,
     SnapshotStep,
 )
+from coatcheck.provider.looking import look_once
 from coatcheck.provider.port import Absent, Denied, Getter, Look, LookPort, Nonsense, Seen, StillWaiting, Transient
 from coatcheck.seams import Point
 from coatcheck.store.door import DecideSave, Saved, SnapshotSave, Status
@@ -117,10 +118,14 @@ class Observer:
         if operation.remote_job_id is None:  # the schema refuses this in a phase that is observed
             return Transient(cause="no_remote_job")
         wait_s = 0.0 if operation.is_final or not settings.wait_param else settings.wait_s
-        request = watching.port.look(operation.remote_job_id, wait_s)
-        exchange = await watching.gets.get(request, timeout_s=settings.observe_timeout_s)
-        now = self._desk.seams.clock.now()
-        return watching.port.seen(exchange, remote_job_id=operation.remote_job_id, now=now)
+        return await look_once(
+            watching.port,
+            watching.gets,
+            operation.remote_job_id,
+            timeout_s=settings.observe_timeout_s,
+            clock=self._desk.seams.clock,
+            wait_s=wait_s,
+        )
 
     async def _decide(self, work: Work, watching: Watching, look: Look, held_s: float) -> None:
         """Say what the look means and save it, or release the message until the next one."""
