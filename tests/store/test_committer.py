@@ -39,12 +39,14 @@ class Writer:
 
 
 @asynccontextmanager
-async def committer(writer: Writer, *, on_unknown: Callable[[Any], Any] | None = None) -> AsyncIterator[Committer]:
+async def committer(
+    writer: Writer, *, resolve: Callable[[Sequence[Any]], Awaitable[Sequence[Any]]] | None = None
+) -> AsyncIterator[Committer]:
     async def no_pause(seconds: float) -> None:
         await asyncio.sleep(0)
 
     seams = replace(Seams.real(), sleep=no_pause)
-    made = Committer({Item: Lane(write=writer.write, key=lambda item: item.key, on_unknown=on_unknown)}, seams=seams)
+    made = Committer({Item: Lane(write=writer.write, key=lambda item: item.key, resolve=resolve)}, seams=seams)
     try:
         yield made
     finally:
@@ -154,17 +156,74 @@ def test_what_may_pass_is_tried_again_with_the_same_batch(error: Exception) -> N
     assert [len(batch) for batch in trial(story).written] == [5]
 
 
-def test_what_must_not_be_repeated_is_answered_as_unknown() -> None:
-    async def story(writer: Writer, made: Committer) -> None:
-        def fails(_batch: Sequence[Item]) -> None:
-            raise CommitUnknown("broke", next="look")
+def broken(_batch: Sequence[Item]) -> None:
+    raise CommitUnknown("broke", next="look")
 
-        writer.fails = fails
+
+def test_what_is_found_of_a_batch_in_doubt_is_answered_and_only_the_rest_is_written_again() -> None:
+    asked: list[list[int]] = []
+
+    async def look(batch: Sequence[Item]) -> list[str | None]:
+        asked.append([item.key for item in batch])
+        if len(asked) == 1:
+            raise CommitUnknown("broke again", next="look")
+        return ["found" if item.key == 1 else None for item in batch]
+
+    async def story(writer: Writer, made: Committer) -> None:
+        writer.fails = lambda batch: None if asked else broken(batch)
         writer.held.set()
         tasks = await enqueued(made, [Item(key) for key in range(3)])
-        assert await asyncio.gather(*tasks) == ["unknown"] * 3
+        assert await asyncio.gather(*tasks) == ["0", "found", "2"]
 
-    assert trial(story, on_unknown=lambda _item: "unknown").written == []
+    writer = trial(story, resolve=look)
+    assert asked == [[0, 1, 2]] * 2
+    assert [[item.key for item in batch] for batch in writer.written] == [[0, 2]]
+
+
+def test_a_doubt_that_cannot_be_looked_up_for_one_item_leaves_the_doubts_of_the_others() -> None:
+    async def look(batch: Sequence[Item]) -> list[str]:
+        if any(item.key == 2 for item in batch):
+            raise KeyError("a defect of ours")
+        return ["found"] * len(batch)
+
+    async def story(writer: Writer, made: Committer) -> None:
+        writer.fails = broken
+        writer.held.set()
+        answers = await asyncio.gather(*await enqueued(made, [Item(key) for key in range(4)]), return_exceptions=True)
+        assert [answer if isinstance(answer, str) else type(answer) for answer in answers] == [
+            *("found", "found"),
+            KeyError,
+            "found",
+        ]
+
+    assert trial(story, resolve=look).written == []
+
+
+def test_it_says_while_the_database_is_away() -> None:
+    async def story(writer: Writer, made: Committer) -> None:
+        writer.fails = broken
+        writer.held.set()
+        saving = asyncio.create_task(made.save(Item(1)))
+        await made.away.wait()
+        assert not saving.done()
+        writer.fails = lambda _batch: None
+        await saving
+        assert not made.away.is_set()
+
+    trial(story)
+
+
+def test_a_statement_without_an_answer_counts_as_away_until_it_has_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("coatcheck.store.committer.AWAY_AFTER_S", 0.01)
+
+    async def story(writer: Writer, made: Committer) -> None:
+        saving = asyncio.create_task(made.save(Item(1)))
+        await made.away.wait()
+        writer.held.set()
+        await saving
+        assert not made.away.is_set()
+
+    trial(story)
 
 
 def test_the_item_of_a_cancelled_caller_is_written_all_the_same() -> None:

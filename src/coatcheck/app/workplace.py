@@ -23,10 +23,11 @@ from coatcheck.queue.leases import Acknowledge, Leases, Release, SetAside
 from coatcheck.seams import Seams
 from coatcheck.store.committer import Committer, Lane
 from coatcheck.store.db import Database, opened
-from coatcheck.store.door import ConcludeSave, DecideSave, DeliverSave, Door, MarkSave, Saved, SnapshotSave, Status
+from coatcheck.store.door import ConcludeSave, DecideSave, DeliverSave, Door, MarkSave, SnapshotSave
 from coatcheck.store.incidents import Note, note
 from coatcheck.store.pauses import register
 from coatcheck.store.requests import DeliveriesOf, OperationOf, Reader
+from coatcheck.store.resolution import Resolution
 from coatcheck.version import VERSION
 from coatcheck.workers.deliver import Delivering, DeliveryHandler
 from coatcheck.workers.desk import Desk
@@ -117,22 +118,23 @@ async def _in_background(stack: AsyncExitStack, work: Coroutine[None, None, None
 
 
 def _money(database: Database, incarnation: str, seams: Seams) -> Committer:
-    """Writes what a paid id depends on. A mark whose commit nobody saw is never written again: no POST may follow it."""
-    door = Door(database, incarnation)
+    """Writes what a paid id depends on."""
+    door, traces = Door(database, incarnation), Resolution(database, incarnation)
     lanes = {
-        MarkSave: Lane(write=door.mark, key=_operation_of_step, on_unknown=lambda _: Saved(status=Status.UNKNOWN)),
-        ConcludeSave: Lane(write=door.conclude, key=_operation_of_step),
-        DecideSave: Lane(write=door.decide, key=_operation_of_step),
+        MarkSave: Lane(write=door.mark, key=_operation_of_step, resolve=traces.marks),
+        ConcludeSave: Lane(write=door.conclude, key=_operation_of_step, resolve=traces.conclusions),
+        DecideSave: Lane(write=door.decide, key=_operation_of_step, resolve=traces.decisions),
     }
     return Committer(lanes, seams=seams)
 
 
 def _looks(database: Database, incarnation: str, seams: Seams) -> Committer:
     """Writes everything else."""
-    door, ends = Door(database, incarnation), Leases(database, incarnation)
+    door, traces = Door(database, incarnation), Resolution(database, incarnation)
+    ends = Leases(database, incarnation)
     lanes = {
-        SnapshotSave: Lane(write=door.snapshot, key=_operation_of_step),
-        DeliverSave: Lane(write=door.deliver, key=_operation_of_step),
+        SnapshotSave: Lane(write=door.snapshot, key=_operation_of_step, resolve=traces.snapshots),
+        DeliverSave: Lane(write=door.deliver, key=_operation_of_step, resolve=traces.deliveries),
         Release: Lane(write=ends.release, key=_slot),
         Acknowledge: Lane(write=ends.acknowledge, key=_slot),
         SetAside: Lane(write=ends.park, key=_slot),

@@ -6,6 +6,9 @@ about the same for one item as for twenty. After a lone item it does not rest.
 A batch names a key (an operation, a lane) at most once; the second waits for its turn. A bad row is isolated by halving and never fails
 its neighbours; nor does whatever else a writer raises, which goes to the caller. While the database is away the items wait. Once the
 worker is to end only what lasts does: an accepted id in here is not given up, everything else comes back when its lease ends.
+
+A batch whose commit was not seen is in doubt. A lane that can tell looks for what the batch would have left behind, as long as that takes,
+and only what is not there is written again.
 """
 
 import asyncio
@@ -27,6 +30,8 @@ _PAUSE_S = (0.1, 2.0)
 _NEXT = "The lease ends by itself and another worker goes on."
 _FULL_REST_AT = 16
 """Items of a batch after which the rest is as long as it may be."""
+AWAY_AFTER_S = 5.0
+"""How long a statement may go unanswered before the database counts as away: a commit waits for its standby without any limit."""
 STOP_S = 1.0
 """How long what waits may still be written once the worker is told to stop at once."""
 
@@ -35,12 +40,13 @@ STOP_S = 1.0
 class Lane:
     """How one kind of item is written.
 
-    `on_unknown` answers an item whose commit was not seen; None: write it again, its guards make that safe.
+    `resolve` finds the answers of items whose commit was not seen; None for an item that is to be written again. Without it, every item
+    is: its guards make that safe.
     """
 
     write: Callable[[Sequence[Any]], Awaitable[Sequence[Any]]]
     key: Callable[[Any], Hashable]
-    on_unknown: Callable[[Any], Any] | None = None
+    resolve: Callable[[Sequence[Any]], Awaitable[Sequence[Any]]] | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -56,8 +62,8 @@ class Committer:
     Example: `saved = await committer.save(MarkSave(...))`. `save` raises what a bad row raises (SQLSTATE 22, 23); it does not raise for
     an outage, it waits, and raises `Unavailable` only once the worker ends. `rest_s` is the longest rest after a batch, in seconds.
 
-    `away` is set from a batch whose commit was not seen (the database is away, or breaks) until the next batch that was written: whoever
-    holds what must not be lost may keep it elsewhere meanwhile. Example: `await committer.away.wait()`.
+    `away` is set from a batch whose commit was not seen, or not seen for AWAY_AFTER_S, until the next batch that was written or found:
+    whoever holds what must not be lost may keep it elsewhere meanwhile. Example: `await committer.away.wait()`.
     """
 
     def __init__(self, lanes: Mapping[type, Lane], *, seams: Seams, rest_s: float = 0.0) -> None:
@@ -147,51 +153,64 @@ class Committer:
         self._waiting.extendleft(reversed(later))
         return taken
 
-    async def _write(self, lane: Lane, batch: list[_Waiting]) -> None:
+    async def _write(self, lane: Lane, batch: list[_Waiting], *, in_doubt: bool = False) -> None:
         while batch:
             # whatever a writer raises belongs to the callers that wait and must not end this task: it is taken as a value
-            outcomes = await asyncio.gather(_answered(lane, batch), return_exceptions=True)
-            match written := outcomes[0]:
+            outcomes = await asyncio.gather(self._answered(lane, batch, in_doubt=in_doubt), return_exceptions=True)
+            match answers := outcomes[0]:
                 case Exception():
-                    batch = await self._failed(lane, batch, written)
+                    in_doubt = in_doubt or (trouble(answers) is Trouble.UNKNOWN and lane.resolve is not None)
+                    batch = await self._failed(lane, batch, answers, in_doubt=in_doubt)
                 case BaseException():
-                    raise written
+                    raise answers
                 case _:
-                    self.away.clear()
-                    self.commit_count += 1
-                    self.item_count += len(batch)
-                    for waiting, answer in written:
-                        _settle(waiting, answer)
-                    return
+                    batch = self._settled(batch, answers, in_doubt=in_doubt)
+                    in_doubt = False
 
-    async def _failed(self, lane: Lane, batch: list[_Waiting], error: Exception) -> list[_Waiting]:
-        """What of the batch is to be written again."""
+    async def _answered(self, lane: Lane, batch: Sequence[_Waiting], *, in_doubt: bool) -> Sequence[Any]:
+        """One statement: the batch is written or, in doubt, looked for."""
+        ask = lane.resolve if in_doubt and lane.resolve is not None else lane.write
+        timer = asyncio.get_running_loop().call_later(AWAY_AFTER_S, self.away.set)
+        try:
+            return await ask([waiting.item for waiting in batch])
+        finally:
+            timer.cancel()
+
+    def _settled(self, batch: Sequence[_Waiting], answers: Sequence[Any], *, in_doubt: bool) -> list[_Waiting]:
+        """Hand the answers out. What of a batch in doubt has none is not there and is to be written again."""
+        self.away.clear()
+        self.commit_count += 1
+        pairs = list(zip(batch, answers, strict=True))
+        answered = [(waiting, answer) for waiting, answer in pairs if answer is not None or not in_doubt]
+        self.item_count += len(answered)
+        for waiting, answer in answered:
+            _settle(waiting, answer)
+        return [waiting for waiting, answer in pairs if answer is None and in_doubt]
+
+    async def _failed(self, lane: Lane, batch: list[_Waiting], error: Exception, *, in_doubt: bool) -> list[_Waiting]:
+        """What of the batch is to be tried again."""
         kind = trouble(error)
         state = getattr(error, "sqlstate", None)
         name = type(error).__name__
         logger.warning(
             "batch failed", extra={"trouble": kind.name, "error": name, "sqlstate": state, "count": len(batch)}
         )
-        if kind is Trouble.UNKNOWN:
-            self.away.set()
         match kind:
             case Trouble.BAD_ROW | Trouble.DEFECT if len(batch) > 1:
                 middle = len(batch) // 2
-                await self._write(lane, batch[:middle])
-                await self._write(lane, batch[middle:])
+                await self._write(lane, batch[:middle], in_doubt=in_doubt)
+                await self._write(lane, batch[middle:], in_doubt=in_doubt)
                 return []
             case Trouble.BAD_ROW | Trouble.DEFECT:
                 _fail(batch[0], error)
                 return []
-            case Trouble.UNKNOWN if lane.on_unknown is not None:
-                for waiting in batch:
-                    _settle(waiting, lane.on_unknown(waiting.item))
-                return []
-            case Trouble.UNKNOWN if not isinstance(error, CommitUnknown):
-                self._give_up()
-                batch = [each for each in batch if not each.answer.done()]
-            case Trouble.UNKNOWN | Trouble.AGAIN | Trouble.LOCKED:
+            case Trouble.UNKNOWN:
+                self.away.set()
                 # a connection that broke is opened anew: only where that fails, too, is the database away
+                if not isinstance(error, CommitUnknown):
+                    self._give_up()
+                    batch = [each for each in batch if not each.answer.done()]
+            case Trouble.AGAIN | Trouble.LOCKED:
                 pass
             case _:
                 assert_never(kind)
@@ -214,11 +233,6 @@ class Committer:
 
 def _ended() -> Unavailable:
     return Unavailable("the committer ended", next=_NEXT)
-
-
-async def _answered(lane: Lane, batch: Sequence[_Waiting]) -> list[tuple[_Waiting, Any]]:
-    answers = await lane.write([waiting.item for waiting in batch])
-    return list(zip(batch, answers, strict=True))
 
 
 def _settle(waiting: _Waiting, answer: Any) -> None:

@@ -84,7 +84,7 @@ class Dispatcher:
         seams.faults.reached(Point.D4_MARK_COMMIT_SENT)
         saved = await self._mark(work.operation, dispatch_id, creating)
         if not saved.applied:
-            await self._after_refused_mark(work, dispatch_id, saved.status, creating, began)
+            await self._after_refused_mark(work, dispatch_id, saved, creating, began)
             return
         sending = _Sending(
             marked=_marked(work.operation, dispatch_id, creating, saved),
@@ -162,18 +162,16 @@ class Dispatcher:
         )
 
     async def _after_refused_mark(
-        self, work: Work, dispatch_id: DispatchId, status: Status, creating: Creating, began: float
+        self, work: Work, dispatch_id: DispatchId, saved: Saved, creating: Creating, began: float
     ) -> None:
         """No POST follows: the operation moved on, its account is paused, or nobody saw the mark's commit."""
-        if status in (Status.PAUSED, Status.ALLOWANCE):
+        if saved.status in (Status.PAUSED, Status.ALLOWANCE):
             return
-        operation = await self._desk.operation(work.operation.operation_id)
-        if status is Status.UNKNOWN and operation is not None and operation.dispatch_id == dispatch_id:
-            # the mark is there after all, and this process knows that nothing was sent under it
+        if saved.status is Status.UNKNOWN and saved.revision is not None:
+            # the mark was found after all, and this process knows that nothing was sent under it
             reply = ev.NotSent(dispatch_id=dispatch_id, cause="mark_commit_unknown")
-            sending = _Sending(
-                marked=operation, progress=Progress(self._desk.seams.clock), creating=creating, began=began
-            )
+            marked = _marked(work.operation, dispatch_id, creating, saved)
+            sending = _Sending(marked=marked, progress=Progress(self._desk.seams.clock), creating=creating, began=began)
             await self._save(work, sending, reply, sending.progress.exchange())
             return
         await self._desk.release(work.message, 0.0)
