@@ -1,6 +1,7 @@
 """The service when nothing strikes it: keys, jobs that advance by the clock, the long poll, money, and the same seed twice."""
 
 import json
+import re
 import threading
 from typing import Any
 
@@ -61,7 +62,9 @@ def test_a_look_is_held_until_the_status_changes_and_then_tells_it(sim: Threaded
     job_id = post(sim, {"sim": {"queued_s": 0.1, "processing_s": 0.1}}).json()["job_id"]
     told = [look(sim, job_id, wait=10).json() for _ in range(2)]
     assert [snapshot["status"] for snapshot in told] == ["processing", "succeeded"]
-    assert [set(snapshot) for snapshot in told] == [{"id", "status", "outputs"}, {"id", "status", "outputs", "credits"}]
+    always = {"id", "status", "created_at", "outputs"}
+    assert [set(snapshot) for snapshot in told] == [always, always | {"credits"}]
+    assert told[0]["created_at"] == told[1]["created_at"] == sim.jobs()[0]["created_at"]
 
 
 def test_a_window_that_closes_first_brings_the_same_status_again(sim: ThreadedService) -> None:
@@ -110,6 +113,9 @@ def test_requests_follow_one_another_on_one_connection(sim: ThreadedService) -> 
     assert (seen.data.count(b"HTTP/1.1 200"), seen.end) == (3, "fin")
 
 
+INSTANT = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
+
+
 def replies(seed: int) -> list[bytes]:
     """Forty creations under a mix, and a look at each job there is."""
     kinds = {"accept_then_drop": 0.1, "cut": {"p": 0.2, "at": 50, "end": "rst"}, "status": 0.1, "throttled": 0.1}
@@ -118,7 +124,7 @@ def replies(seed: int) -> list[bytes]:
         seen = [post(sim, {"prompt": f"coat {number % 30}"}) for number in range(40)]
         seen += [look(sim, job["id"]) for job in sim.jobs()]
         port = sim.base_url.encode()
-        return [reply.data.replace(port, b"http://sim") + reply.end.encode() for reply in seen]
+        return [INSTANT.sub(b"then", reply.data.replace(port, b"http://sim")) + reply.end.encode() for reply in seen]
 
 
 def test_the_same_seed_and_order_bring_the_same_replies_and_another_seed_others() -> None:

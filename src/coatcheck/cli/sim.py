@@ -3,7 +3,7 @@
 import asyncio
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
@@ -18,6 +18,9 @@ def sim(
     *,
     port: Annotated[int, Parameter(help="The port on the loopback interface; 0 takes a free one.")] = 0,
     seed: Annotated[int, Parameter(help="What chance is made of.")] = 0,
+    style: Annotated[
+        Literal["genace", "echo"], Parameter(help="echo: jobs repeat the reference of their POST, and can be listed.")
+    ] = "genace",
     script: Annotated[Path | None, Parameter(help="A file that says what goes wrong, and when.")] = None,
     _as_json: AsJson = False,
 ) -> None:
@@ -25,7 +28,7 @@ def sim(
     if not 0 <= port <= _LARGEST_PORT:
         raise Refused(f"--port: expected 0 to {_LARGEST_PORT}, got {port}", next="--port 0 takes a free one")
     try:
-        asyncio.run(serve(port, seed, script, sys.stdout))
+        asyncio.run(serve(port, seed, script, sys.stdout, style=style))
     except OSError as error:
         raise Failed(
             f"expected to listen on port {port}, got: {error.strerror}", next="--port 0 takes a free one"

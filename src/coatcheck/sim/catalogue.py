@@ -30,7 +30,8 @@ class Trait:
 _CREATE = (Role.CREATE,)
 _LOOK = (Role.LOOK,)
 _OUTPUT = (Role.OUTPUT,)
-_ANY = (Role.CREATE, Role.LOOK, Role.OUTPUT)
+_LIST = (Role.LIST,)
+_ANY = (Role.CREATE, Role.LOOK, Role.LIST, Role.OUTPUT)
 _SHAPES = ("json", "html", "text", "empty")
 _MALFORMED = (
     "html",
@@ -75,7 +76,9 @@ TRAITS: Mapping[Kind, Trait] = {
         early=True,
     ),
     Kind.DROP: Trait(
-        does="ends the connection without a byte of reply", roles=(Role.LOOK, Role.OUTPUT), parameters={"end": End.FIN}
+        does="ends the connection without a byte of reply",
+        roles=(Role.LOOK, Role.LIST, Role.OUTPUT),
+        parameters={"end": End.FIN},
     ),
     Kind.CUT: Trait(
         does="sends `at` bytes of the reply (negative: counted from its end), then ends the connection",
@@ -158,7 +161,7 @@ TRAITS: Mapping[Kind, Trait] = {
     ),
     Kind.MALFORMED: Trait(
         does="a success status whose body is not what it should be",
-        roles=(Role.CREATE, Role.LOOK),
+        roles=(Role.CREATE, Role.LOOK, Role.LIST),
         parameters={"form": "html", "status": 200, "created": True},
         forms=_MALFORMED,
         at_once=True,
@@ -174,6 +177,12 @@ TRAITS: Mapping[Kind, Trait] = {
         parameters={"other_id": None},
         at_once=True,
     ),
+    Kind.WRONG_REFERENCE: Trait(
+        does="every job repeats `other_reference` (null: one that nobody sent) in place of its own",
+        roles=_LIST,
+        parameters={"other_reference": None},
+    ),
+    Kind.UNFILTERED: Trait(does="lists all the account's jobs, whatever was asked for", roles=_LIST),
     Kind.REGRESSION: Trait(
         does="says `word` again after a final state was told",
         roles=_LOOK,

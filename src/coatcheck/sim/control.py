@@ -35,6 +35,7 @@ def ledger_json(world: World) -> dict[str, Any]:
         "posts": [post.as_json() for post in world.ledger.posts],
         "totals": world.ledger.totals(world.refunded()),
         "looks": {"count": world.gets, "held": world.holds.now, "held_peak": world.holds.peak},
+        "lists": {"count": world.lists},
     }
 
 

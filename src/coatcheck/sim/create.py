@@ -72,7 +72,13 @@ async def _answered(world: World, head: Head, order: int, body: Body, digest: st
     if fault is None or fault.creates:
         changes = _changes(world, fault, directives, Situation(role=Role.JOB, prompt=prompt, draw=draw))
         job = world.new_job(
-            digest=digest, occurrence=draw[1], post=order, prompt=prompt, rules=directives.rules, changes=changes
+            digest=digest,
+            occurrence=draw[1],
+            post=order,
+            head=head,
+            prompt=prompt,
+            rules=directives.rules,
+            changes=changes,
         )
     reply = await _reply(world, head, fault, job)
     return post_answer(world.ledger, order, head, reply, fault)

@@ -38,6 +38,7 @@ PARAMETERS: Mapping[str, Check] = {
     "interval_s": number(),
     "message": or_null(text),
     "other_id": or_null(text),
+    "other_reference": or_null(text),
     "outcome": one_of(*OUTCOMES),
     "retry_after": or_null(header),
     "retry_after_date_s": or_null(number(-1e9)),
@@ -70,6 +71,7 @@ class Fault:
     interval_s: Number = 0
     message: str | None = None
     other_id: str | None = None
+    other_reference: str | None = None
     outcome: str = ""
     retry_after: str | None = None
     retry_after_date_s: Number | None = None

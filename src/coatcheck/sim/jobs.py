@@ -22,12 +22,18 @@ INLINE_BYTES = 4_194_304
 
 @dataclass(slots=True, kw_only=True)
 class Job:
-    """One job. Instants are the clock's seconds; `url_generation` rises when the URLs that were told have expired."""
+    """One job. Instants are the clock's seconds, but for `created_at`, which is told; `url_generation` rises when told URLs have expired.
+
+    `owner` stands for the key that created it, `reference` is what its POST asked to be repeated.
+    """
 
     id: str
     number: int
     post: int
     at: float
+    created_at: str
+    owner: str = field(repr=False)
+    reference: str | None
     prompt: str | None = field(repr=False)
     course: Course
     rules: tuple[Rule, ...]
@@ -89,6 +95,8 @@ class Job:
             "id": self.id,
             "number": self.number,
             "post": self.post,
+            "created_at": self.created_at,
+            "reference": self.reference,
             "status": self.status(now),
             "final": self.final(now),
             "outcome": self.course.outcome,

@@ -8,6 +8,7 @@ class Role(enum.StrEnum):
 
     CREATE = "create"
     LOOK = "look"
+    LIST = "list"
     OUTPUT = "output"
     JOB = "job"
 
@@ -45,6 +46,8 @@ class Kind(enum.StrEnum):
     MALFORMED = "malformed"
     CLOSED_WINDOW = "closed_window"
     WRONG_ID = "wrong_id"
+    WRONG_REFERENCE = "wrong_reference"
+    UNFILTERED = "unfiltered"
     REGRESSION = "regression"
     UNKNOWN_WORD = "unknown_word"
     NO_OUTPUTS = "no_outputs"

@@ -29,7 +29,7 @@ async def look(world: World, head: Head, job_id: str) -> Turn:
     if not world.admits(head):
         return answer(head, unauthorized())
     job = world.jobs.get(job_id)
-    if job is None:
+    if job is None or job.owner != head.owner():
         return answer(head, next_hop(head) or not_found())
     job.looks += 1
     if (hop := next_hop(head)) is not None:
@@ -88,16 +88,22 @@ def _told(world: World, job: Job, good: dict[str, Any], fault: Fault) -> dict[st
         case Kind.WRONG_ID:
             return {**good, "id": fault.other_id or f"job_{world.chance.word('nobody', job.id, size=20)}"}
         case Kind.REGRESSION | Kind.UNKNOWN_WORD:
-            return {"id": job.id, "status": fault.word, "outputs": []}
+            return {**described(job, fault.word), "outputs": []}
         case Kind.NO_OUTPUTS | Kind.DECLARE_WRONG if good["outputs"]:
             return _spoiled(good, fault)
         case _:
             return good
 
 
+def described(job: Job, word: str) -> dict[str, Any]:
+    """What a look and a list alike say of a job whose status is `word`."""
+    reference = {} if job.reference is None else {"client_reference": job.reference}
+    return {"id": job.id, "status": word, "created_at": job.created_at, **reference}
+
+
 async def snapshot(world: World, job: Job, now: float) -> dict[str, Any]:
     """What the service says of the job at `now`; telling URLs makes them fresh where they had expired."""
-    told: dict[str, Any] = {"id": job.id, "status": job.status(now), "outputs": []}
+    told: dict[str, Any] = {**described(job, job.status(now)), "outputs": []}
     if not job.final(now):
         return told
     course = job.course

@@ -1,6 +1,7 @@
 """Reading requests: h11 parses, one parser for each request of a connection; what has not been asked for is not read."""
 
 import asyncio
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl
@@ -8,6 +9,7 @@ from urllib.parse import parse_qsl
 import h11
 
 READ_BYTES = 65_536
+REFERENCE_LIMIT = 200
 HEAD_LIMIT_BYTES = 65_536
 
 
@@ -31,6 +33,15 @@ class Head:
         """The bearer key, None when there is none."""
         scheme, _, key = self.headers.get("authorization", "").partition(" ")
         return key.strip() or None if scheme.lower() == "bearer" else None
+
+    def owner(self) -> str:
+        """What stands for the bearer key: jobs belong to it, and nobody can read it back."""
+        return hashlib.sha256((self.bearer() or "").encode("latin-1", "replace")).hexdigest()
+
+    def reference(self) -> str | None:
+        """What the client wants its job to repeat: at most 200 printable characters."""
+        text = self.headers.get("x-client-reference", "")
+        return text if 0 < len(text) <= REFERENCE_LIMIT and text.isascii() and text.isprintable() else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

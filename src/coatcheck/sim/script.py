@@ -120,6 +120,8 @@ def _refuse_impossible(rule: Rule, *, where: str) -> None:
     """Matchers that could never match are errors of the script, not rules that silently never strike."""
     if rule.output is not None and rule.on is not Role.OUTPUT:
         raise Refused(f"{where}: `output` needs on: output, got on: {rule.on}", next="leave `output` out")
+    if rule.on is Role.LIST and (rule.prompt is not None or rule.job is not None or rule.per == "job"):
+        raise Refused(f"{where}: a list is about no single job", next="match by nth")
     if rule.on in {Role.CREATE, Role.JOB} and (rule.job is not None or rule.per == "job"):
         raise Refused(f"{where}: no job exists before on: {rule.on}", next="match by prompt or nth")
     if TRAITS[rule.fault.kind].early and rule.prompt is not None:

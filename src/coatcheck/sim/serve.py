@@ -9,6 +9,7 @@ from typing import TextIO
 from coatcheck.seams import Seams
 from coatcheck.sim.script import Script
 from coatcheck.sim.server import SimulatedService
+from coatcheck.sim.settings import ServiceSettings
 
 
 async def serve(
@@ -17,11 +18,14 @@ async def serve(
     script_file: Path | None,
     out: TextIO,
     *,
+    style: str = "genace",
     host: str = "127.0.0.1",
     api_keys: frozenset[str] | None = None,
     seams: Seams | None = None,
 ) -> None:
     """Serve until SIGTERM or SIGINT. The first line on `out` is `{"base_url": …}`, flushed once the socket listens.
+
+    `style` is one of `settings.STYLES`; what the script says of it counts more.
 
     Raises Refused for a script that cannot be read or names what does not exist, OSError when the port is taken.
     Example: `asyncio.run(serve(0, 7, Path("script.json"), sys.stdout))`.
@@ -33,7 +37,13 @@ async def serve(
         loop.add_signal_handler(number, asked.set)
     try:
         service = SimulatedService(
-            seams=seams or Seams.real(), seed=seed, script=script, api_keys=api_keys, host=host, port=port
+            seams=seams or Seams.real(),
+            seed=seed,
+            script=script,
+            api_keys=api_keys,
+            settings=ServiceSettings(style=style),
+            host=host,
+            port=port,
         )
         async with service:
             out.write(json.dumps({"base_url": service.base_url}) + "\n")

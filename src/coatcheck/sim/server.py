@@ -16,6 +16,7 @@ from coatcheck.sim.create import arrived, create
 from coatcheck.sim.director import Director
 from coatcheck.sim.jobs import Job
 from coatcheck.sim.ledger import Ending, Ledger
+from coatcheck.sim.listing import jobs_listed
 from coatcheck.sim.look import look
 from coatcheck.sim.output import OUTPUTS_PREFIX, output
 from coatcheck.sim.replies import error_reply
@@ -170,6 +171,8 @@ class SimulatedService:
             return answer(head, error_reply(405, "method_not_allowed", "GET and POST only"))
         if head.path.startswith(OUTPUTS_PREFIX):
             return output(world, head)
+        if settings.echoes and head.path == settings.create_path:
+            return jobs_listed(world, head)
         if head.path.startswith(settings.job_prefix) and head.path.endswith(settings.job_suffix):
             end = len(head.path) - len(settings.job_suffix)
             return await look(world, head, head.path[len(settings.job_prefix) : end])

@@ -10,8 +10,9 @@ from coatcheck.sim.checks import Check, Number, Unfit, checked, integer, number,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceSettings:
-    """Paths, pace and price of the service. Ranges are [low, high) in seconds, drawn per job from the seed."""
+    """Style, paths, pace and price of the service. Ranges are [low, high) in seconds, drawn per job from the seed."""
 
+    style: str = "genace"
     create_path: str = "/api/v1/jobs"
     job_path: str = "/api/v1/jobs/{id}"
     wait_param: str = "wait"
@@ -25,6 +26,11 @@ class ServiceSettings:
     expired_status: int = 403
     receive_buffer_bytes: int | None = None
     body_limit_bytes: int = 33_554_432
+
+    @property
+    def echoes(self) -> bool:
+        """Whether a job repeats the `X-Client-Reference` of its POST, and whether there is a list to find it in."""
+        return self.style == "echo"
 
     @property
     def job_prefix(self) -> str:
@@ -43,7 +49,9 @@ def _path(value: object) -> str:
     return found
 
 
+STYLES = ("genace", "echo")
 _CHECKS: Mapping[str, Check] = {
+    "style": one_of(*STYLES),
     "create_path": _path,
     "job_path": _path,
     "wait_param": text,

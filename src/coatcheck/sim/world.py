@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 from coatcheck.seams import Seams
@@ -31,6 +32,11 @@ class Holds:
         self.now -= 1
 
 
+def told_instant(at: datetime) -> str:
+    """An instant as the service tells it: UTC, to the millisecond, always as long."""
+    return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
 @dataclass(slots=True, kw_only=True)
 class World:
     """What the handlers share. `api_keys` None: every bearer key is accepted, but none at all is not."""
@@ -46,6 +52,7 @@ class World:
     holds: Holds = field(default_factory=Holds)
     occurrences: Counter[str] = field(default_factory=Counter)
     gets: int = 0
+    lists: int = 0
 
     def now(self) -> float:
         """The clock by which jobs advance, in seconds."""
@@ -67,6 +74,7 @@ class World:
         digest: str,
         occurrence: int,
         post: int,
+        head: Head,
         prompt: str | None,
         rules: tuple[Rule, ...],
         changes: dict[str, Any],
@@ -79,6 +87,9 @@ class World:
             number=len(self.jobs) + 1,
             post=post,
             at=self.now(),
+            created_at=told_instant(self.seams.clock.now()),
+            owner=head.owner(),
+            reference=head.reference() if self.settings.echoes else None,
             prompt=prompt,
             course=course,
             rules=rules,
