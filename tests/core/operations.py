@@ -117,6 +117,7 @@ EVENTS: dict[EventKind, ev.Event] = {
     EventKind.ADOPT: ev.Adopt(actor="ann", reason="found it", remote_job_id=JOB),
     EventKind.PROVE_ABSENT: ev.ProveAbsent(actor="ann", reason="listed", quiescent_at=NOW),
     EventKind.REDISPATCH: ev.Redispatch(actor="ann", reason="needed", quiescent_at=NOW),
+    EventKind.REQUEST_REDISPATCH: ev.RequestRedispatch(actor="ann", reason="needed", quiescent_at=NOW),
     EventKind.WRITE_OFF: ev.WriteOff(actor="ann", reason="late"),
     EventKind.REOBSERVE: ev.Reobserve(actor="ann", reason="again"),
     EventKind.REDELIVER: ev.Redeliver(actor="ann", reason="again", indexes=(0,)),

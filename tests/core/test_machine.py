@@ -11,7 +11,17 @@ from coatcheck.core.actions import Action, Aim, Drop, DropAll, Look, Park, ParkR
 from coatcheck.core.events import EventKind as Kind
 from coatcheck.core.machine import RULES, advance
 from coatcheck.core.operation import FINAL_RENDER_STATES, Operation, Outcome, Phase, RenderState
-from coatcheck.core.steps import ConcludeStep, DecideStep, DeliverStep, MarkStep, Refusal, Refused, SnapshotStep, Step
+from coatcheck.core.steps import (
+    ConcludeStep,
+    DecideStep,
+    DeliverStep,
+    MarkStep,
+    Refusal,
+    Refused,
+    Settlement,
+    SnapshotStep,
+    Step,
+)
 from core.operations import DISPATCH, EVENTS, JOB, NOW, OTHER_JOB, OUTPUT, operation_in, snapshot, succeeded
 
 REPLIES = (Kind.ACCEPTED, Kind.FAILED_WITH_ID, Kind.REJECTED, Kind.THROTTLED, Kind.NOT_SENT, Kind.DOUBTED)
@@ -44,6 +54,8 @@ EXPECTED: dict[tuple[Phase, Kind], Phase | str | Refused] = {
     (Phase.UNCERTAIN, Kind.REDISPATCH): Phase.PREPARED,
     (Phase.UNCERTAIN, Kind.WRITE_OFF): Phase.ABANDONED,
     (Phase.REJECTED, Kind.REDISPATCH): Phase.PREPARED,
+    (Phase.UNCERTAIN, Kind.REQUEST_REDISPATCH): "=",
+    (Phase.REJECTED, Kind.REQUEST_REDISPATCH): "=",
     **{
         (phase, reply): "=" for phase in (*KNOWN, Phase.REJECTED, Phase.CANCELLED, Phase.ABANDONED) for reply in REPLIES
     },
@@ -144,6 +156,7 @@ LATER = NOW + timedelta(microseconds=1)
     [
         ev.ProveAbsent(actor="ann", reason="listed", quiescent_at=LATER),
         ev.Redispatch(actor="ann", reason="needed", quiescent_at=LATER),
+        ev.RequestRedispatch(actor="ann", reason="needed", quiescent_at=LATER),
     ],
 )
 def test_no_new_authorisation_while_a_paused_worker_could_still_send(early: ev.Event) -> None:
@@ -153,9 +166,12 @@ def test_no_new_authorisation_while_a_paused_worker_could_still_send(early: ev.E
     assert answer.code is Refused.NOT_QUIESCENT
 
 
-@pytest.mark.parametrize(("kind", "outcome"), [(Kind.PROVE_ABSENT, Outcome.PROVEN_ABSENT), (Kind.REDISPATCH, None)])
-def test_a_decision_to_send_again_authorises_one_more_post_and_settles_only_what_is_proven(
-    kind: Kind, outcome: Outcome | None
+@pytest.mark.parametrize(
+    ("kind", "outcome", "settles"),
+    [(Kind.PROVE_ABSENT, Outcome.PROVEN_ABSENT, Settlement.FREE), (Kind.REDISPATCH, None, Settlement.SPENT)],
+)
+def test_a_decision_to_send_again_authorises_one_more_post_and_settles_the_former(
+    kind: Kind, outcome: Outcome | None, settles: Settlement
 ) -> None:
     step = advance(operation_in(Phase.UNCERTAIN, cancel_requested_at=NOW), EVENTS[kind], NOW)
 
@@ -163,6 +179,7 @@ def test_a_decision_to_send_again_authorises_one_more_post_and_settles_only_what
     assert step.authorises
     assert step.clears_withdrawal
     assert step.outcome is outcome
+    assert step.settles is settles
     assert step.actor == "ann"
     assert step.lanes == (Aim(lane=0, action=Action.DISPATCH),)
 

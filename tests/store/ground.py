@@ -50,7 +50,13 @@ class Ground(ExitStack):
 
     def __enter__(self) -> Self:
         self.sql(
-            "insert into coatcheck.providers (name, account, kind) values ('genace', 'genace', 'genace') on conflict do nothing"
+            "insert into coatcheck.providers (name, account, kind, default_estimate) values ('genace', 'genace', 'genace', 2)"
+            " on conflict do nothing"
+        )
+        # counted without a limit, so that every story is also one of money
+        self.sql(
+            "insert into coatcheck.allowances (tenant_id, unit, set_by, updated_at) values ('t1', 'credits', 'ground', now())"
+            " on conflict do nothing"
         )
         return self
 

@@ -71,6 +71,14 @@ QUERIES: dict[str, LiteralString] = {
         select o.operation_id, d.dispatch_id, d.outcome, d.charged
         from coatcheck.operations as o join coatcheck.dispatches as d using (dispatch_id)
         where o.render_state in {FINAL} and d.settled_at is null""",
+    "S11: what is held and charged of an allowance is the sum over the tenant's dispatches": """
+        select a.tenant_id, a.unit, a.held, a.charged, sums.held as held_now, sums.charged as charged_now
+        from coatcheck.allowances as a
+        cross join lateral (
+          select coalesce(sum(d.held) filter (where d.settled_at is null), 0) as held, coalesce(sum(d.charged), 0) as charged
+          from coatcheck.dispatches as d join coatcheck.operations as o using (operation_id)
+          where o.tenant_id = a.tenant_id and d.unit = a.unit) as sums
+        where (a.held, a.charged) is distinct from (sums.held, sums.charged)""",
     "S12: what is not closed has its course, live or parked": """
         select o.operation_id, o.phase, o.render_state from coatcheck.operations as o
         where (o.phase in ('prepared', 'dispatching', 'uncertain')

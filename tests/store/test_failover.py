@@ -16,7 +16,12 @@ from waiting import until
 
 
 def forget_dispatch(ground: Ground, dispatch_id: DispatchId) -> None:
-    ground.sql("delete from coatcheck.dispatches where dispatch_id = %s", dispatch_id)
+    """What was written with it is gone, too: its hold."""
+    ground.sql(
+        "with gone as (delete from coatcheck.dispatches where dispatch_id = %s returning held) "
+        "update coatcheck.allowances set held = allowances.held - gone.held from gone",
+        dispatch_id,
+    )
 
 
 def forget_mark(ground: Ground, operation_id: OperationId, dispatch_id: DispatchId) -> None:
@@ -130,7 +135,7 @@ def test_a_proof_that_is_contradicted_after_the_next_mark_is_displaced(ground: G
         row["dispatch_id"]: (row["outcome"], row["displaced"], row["charged"])
         for row in ground.all("dispatches", operation_id)
     }
-    assert rows == {first: ("accepted", True, None), second: ("open", False, None)}
+    assert rows == {first: ("accepted", True, 2), second: ("open", False, None)}
 
 
 @pytest.mark.breaks("S2", "nothing exists", "S4")
@@ -141,6 +146,7 @@ def test_an_id_whose_operation_is_gone_is_kept_as_a_displaced_orphan(ground: Gro
     step = ground.step(operation_id, accepted(dispatch_id))
     other = ground.step(neighbour, accepted(ground.mark(neighbour), RemoteJobId("job-2")))
     ground.sql("delete from coatcheck.operations where operation_id = %s", operation_id)
+    forget_dispatch(ground, dispatch_id)
     saves = [ground.as_save(step, marked=marked), ground.as_save(other)]
     assert [(saved.status, saved.revision) for saved in ground.write(saves)] == [
         (Status.EVIDENCE, None),

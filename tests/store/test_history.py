@@ -57,7 +57,13 @@ HAPPENINGS: dict[str, Making] = {
     "cancel": lambda *_: ev.Cancel(actor="p", reason="r"),
     "deadline": lambda *_: ev.DeadlinePassed(),
     "redispatch": lambda *_: ev.Redispatch(actor="p", reason="r", quiescent_at=None),
+    "redispatch requested": lambda *_: ev.RequestRedispatch(actor="p", reason="r", quiescent_at=None),
+    "adopt": lambda *_: ev.Adopt(actor="p", reason="r", remote_job_id=JOBS[0]),
+    "adopt otherwise": lambda *_: ev.Adopt(actor="p", reason="r", remote_job_id=JOBS[1]),
+    "prove absent": lambda _, operation: ev.ProveAbsent(actor="p", reason="r", quiescent_at=operation.read_at),
     "write off": lambda *_: ev.WriteOff(actor="p", reason="r", stalled=True),
+    "write off released": lambda *_: ev.WriteOff(actor="p", reason="r", stalled=True, released=True),
+    "redeliver": lambda *_: ev.Redeliver(actor="p", reason="r", indexes=(0, 1)),
     "reobserve": lambda *_: ev.Reobserve(actor="p", reason="r"),
 }
 COURSE = st.lists(
@@ -84,6 +90,7 @@ def test_every_life_keeps_the_invariants(lives: Ground, course: list[tuple[int, 
     ground = lives
     ground.sql("truncate coatcheck.remote_jobs")
     ground.sql("delete from coatcheck.operations")
+    ground.sql("update coatcheck.allowances set held = 0, charged = 0")
     for table in ("outbox", "history", "specifications", "dispatches", "deliveries", "snapshots", "incidents"):
         ground.connection.execute(f"delete from coatcheck.{table}".encode())
     operation_ids = ground.enqueue_many(2, estimate="2")
@@ -147,7 +154,8 @@ BREAKING = {
     "S2": "update coatcheck.dispatches set displaced = true",
     "S4, S5": "update coatcheck.remote_jobs set role = 'orphan'",
     "S7": "update coatcheck.operations set revision = revision + 1",
-    "S11": "update coatcheck.dispatches set settled_at = null, charged = null, basis = null",
+    "S11: a dispatch": "update coatcheck.dispatches set settled_at = null, charged = null, basis = null",
+    "S11: what": "update coatcheck.allowances set charged = charged + 1",
     "S12: what": "delete from coatcheck.outbox where lane = 0",
     "S12: every": "delete from coatcheck.outbox where lane > 0",
     "the delivery": "update coatcheck.deliveries set state = 'failed'",

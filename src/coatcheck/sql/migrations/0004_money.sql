@@ -70,7 +70,7 @@ begin
     into amount, money
     from (select) as one_row left join providers as configured on configured.name = destination;
   -- what has a limit needs an amount to hold; a key that is there already is answered as it is
-  if amount is null and exists (select from allowances where tenant_id = tenant and unit = money)
+  if amount is null and exists (select from allowances where tenant_id = tenant and unit = money and ceiling is not null)
     and not exists (select from operations where tenant_id = tenant and operation_key = key) then
     return jsonb_build_object('result', 'refused', 'reason',
       format('estimate must be given: the tenant has an allowance in %s, and the provider has no default estimate', money));

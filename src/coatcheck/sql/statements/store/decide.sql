@@ -60,7 +60,7 @@ judged as materialized (
   from guarded
 ),
 open_dispatches as materialized (
-  select held.dispatch_id, held.outcome, held.held, held.charged, held.basis, held.unit, held.settled_at
+  select held.dispatch_id, held.outcome, held.held, held.unit, held.settled_at
   from coatcheck.dispatches as held
   where held.dispatch_id in (
     select dispatch_id from judged where status = 'applied' and (outcome is not null or settles is not null))
@@ -69,7 +69,7 @@ open_dispatches as materialized (
 ),
 -- what is settled already stays: a decision spends nothing twice
 money as materialized (
-  select judged.tenant_id, open_dispatches.*,
+  select judged.tenant_id, open_dispatches.dispatch_id, open_dispatches.unit, open_dispatches.held,
     case judged.settles when 'spent' then open_dispatches.held else 0 end as charged_now
   from open_dispatches
   join judged using (dispatch_id)
@@ -120,8 +120,9 @@ written as (
 -- include: chronicle
 outcomes as (
   update coatcheck.dispatches as held set
-    outcome = case when coatcheck.outcome_rank(judged.outcome) > coatcheck.outcome_rank(open_dispatches.outcome)
-      then judged.outcome else held.outcome end,
+    outcome = case when judged.outcome is null
+        or coatcheck.outcome_rank(judged.outcome) <= coatcheck.outcome_rank(open_dispatches.outcome) then held.outcome
+      else judged.outcome end,
     cause = coalesce(held.cause, judged.reason),
     remote_job_id = coalesce(held.remote_job_id, judged.remote_job_id),
     charged = coalesce(money.charged_now, held.charged),
