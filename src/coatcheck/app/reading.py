@@ -1,6 +1,7 @@
 """Reads for one tenant: the tenant is named in every statement, so a foreign id gets the answer of an unknown one."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import psycopg
@@ -88,12 +89,19 @@ async def read_operation(database: Database, operation_id: str, tenant_id: str |
     return await _viewed(database, await _found(database, operation_id, tenant_id))
 
 
-async def read_story(
-    database: Database, operation_id: str, tenant_id: str | None
-) -> tuple[Operation, Mapping[str, list[Row]]]:
-    """The same with everything that is kept about it: dispatches, messages, incidents, history."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """One operation as it is recorded and as it is shown, with everything kept about it: dispatches, messages, incidents, history."""
+
+    record: core.Operation
+    view: Operation
+    kept: Mapping[str, list[Row]] = field(repr=False)
+
+
+async def read_story(database: Database, operation_id: str, tenant_id: str | None) -> Recorded:
+    """One operation with all that its story is told from. Raises `NotFound`."""
     found = await _found(database, operation_id, tenant_id)
-    return await _viewed(database, found), await story(database, found.operation_id)
+    return Recorded(record=found, view=await _viewed(database, found), kept=await story(database, found.operation_id))
 
 
 async def _found(database: Database, operation_id: str, tenant_id: str | None) -> core.Operation:

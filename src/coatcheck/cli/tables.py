@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from textwrap import wrap
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -48,6 +49,19 @@ def show_fields(fields: Mapping[str, object], *, title: str | None = None) -> No
     width = max((len(name) for name in fields), default=0)
     for name, value in fields.items():
         screen.print(Text.assemble(f"{name:<{width}}  ", cell(value)), soft_wrap=True)
+
+
+def show_lines(title: str, lines: Iterable[str]) -> None:
+    """Print a heading and what belongs under it. On a terminal sentences are broken between words; a command or a list's entry never is."""
+    screen = console()
+    screen.print(Text(visible(title), style="bold"), soft_wrap=not screen.is_terminal)
+    for line in map(visible, lines):
+        whole = line.startswith((" ", "coatcheck ")) or not screen.is_terminal
+        folded = (
+            [line] if whole else wrap(line, max(20, screen.width - 2), break_long_words=False, break_on_hyphens=False)
+        )
+        for part in folded:
+            screen.print(Text(f"{'    ' if line.startswith('coatcheck ') else '  '}{part}"), soft_wrap=True)
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, title: str | None = None) -> Table:

@@ -1,10 +1,5 @@
-"""Text of others on a terminal: whatever would move the cursor, colour, reorder or hide is written out instead of obeyed."""
+"""What a terminal may be shown: the one rule of `app.visible`, under the name by which the commands know it."""
 
+from coatcheck.app.visible import visible
 
-def visible(text: str) -> str:
-    r"""The text with every character that does not print as an escape, as `visible("a\x1b[2J")` is `a\x1b[2J` in plain letters."""
-    return text if text.isprintable() else "".join(each if each.isprintable() else _escaped(each) for each in text)
-
-
-def _escaped(character: str) -> str:
-    return character.encode("unicode_escape").decode("ascii")
+__all__ = ["visible"]

@@ -1,0 +1,92 @@
+"""What a person can do now, what it costs, and the command for it with everything filled in that is known.
+
+Nothing is offered that the table of phases would refuse for good; what is refused for now says until when.
+"""
+
+from collections.abc import Iterator
+
+from coatcheck.app.story.telling import Chapter, Row, Telling
+from coatcheck.app.story.wording import amount, quoted, word
+from coatcheck.core.operation import Phase, RenderState
+
+_REASON = "--reason REASON"
+
+
+def choices_chapter(telling: Telling) -> Chapter | None:
+    """The last chapter, or None where nothing needs a person."""
+    lines = tuple(_choices(telling))
+    return Chapter(title="What you can do", lines=lines) if lines else None
+
+
+def _choices(telling: Telling) -> Iterator[str]:
+    operation = telling.operation
+    if telling.for_tenant:
+        if operation.phase is Phase.UNCERTAIN:
+            yield "Nothing: whoever operates this installation decides, and until then nothing is sent again."
+        return
+    match operation.phase:
+        case Phase.UNCERTAIN:
+            yield from _uncertain(telling)
+        case Phase.PREPARED:
+            yield from _prepared(telling)
+        case Phase.REJECTED:
+            yield from _rejected(telling)
+        case Phase.ACCEPTED | Phase.SUBMISSION_FAILED if (
+            telling.is_stalled or operation.render_state is RenderState.MISSING
+        ):
+            yield from _given_up(telling)
+        case _:
+            return
+
+
+def _uncertain(telling: Telling) -> Iterator[str]:
+    row = telling.present
+    candidate = None if row is None else row["candidate_id"]
+    yield "First look into the service's own records (its list of jobs, its bill, its support) for a job of this time. Then one of these:"
+    yield "Wait. Free and safe: a reply that is still to come counts whenever it comes."
+    known = f"{quoted(candidate)} is the candidate" if candidate else "JOB is its id there"
+    yield f"The service has the job ({known}): take it over. Free: the service is asked for it first, and an id is refused that is unknown or another's."
+    yield f"coatcheck reconcile adopt {telling.name} {word(candidate, 'JOB') if candidate else 'JOB'} {_REASON}"
+    yield f"The service certainly has no job: say so. The hold is released, and the request is sent once more, which costs what it costs.{_when(telling, row)}"
+    yield f"coatcheck reconcile prove-absent {telling.name} {_REASON}"
+    yield f"It cannot be found out, and the output is needed: send a second request knowingly. COSTS MONEY: {_twice(row)}{_when(telling, row)}"
+    yield f"coatcheck reconcile redispatch {telling.name} --yes {_REASON}"
+    yield "The output is not needed any more: write it off. Nothing is sent; what is held counts as spent, or with --released as not spent."
+    yield f"coatcheck reconcile write-off {telling.name} {_REASON}"
+
+
+def _when(telling: Telling, row: Row | None) -> str:
+    if row is None or row["quiescent_at"] <= telling.now:
+        return ""
+    return f" Refused until {telling.at(row['quiescent_at'])}, because the first request could still arrive."
+
+
+def _twice(row: Row | None) -> str:
+    if row is None or not row["held"]:
+        return "it may be paid for twice."
+    held = amount(row["held"], row["unit"])
+    return f"the first {held} stay charged, and about {held} come on top."
+
+
+def _prepared(telling: Telling) -> Iterator[str]:
+    operation, course = telling.operation, telling.course
+    reason = None if course is None else course["wait_reason"]
+    if reason == "pause":
+        yield "See why the account is paused, and let it go on once the cause is gone. Free; the dispatches that follow cost what they cost."
+        yield "coatcheck providers list"
+        yield f"coatcheck providers resume {word(operation.provider, 'PROVIDER')} {_REASON}"
+    elif reason == "allowance":
+        yield "See what the tenant may spend and what is held, and allow more if that is right. The dispatches that follow cost what they cost."
+        yield f"coatcheck allowance show --tenant {word(operation.tenant_id, 'TENANT')}"
+        yield f"coatcheck allowance set --tenant {word(operation.tenant_id, 'TENANT')} AMOUNT --unit {word(operation.unit, 'UNIT')}"
+
+
+def _rejected(telling: Telling) -> Iterator[str]:
+    yield "If what was asked is wrong, enqueue what is right under another key. Costs what it costs."
+    yield "If the cause lay elsewhere (a key, a balance) and is gone, send the same request again. COSTS MONEY, as any accepted request."
+    yield f"coatcheck reconcile redispatch {telling.name} --yes {_REASON}"
+
+
+def _given_up(telling: Telling) -> Iterator[str]:
+    yield "If the job is lost or not needed any more, write it off. Nothing is sent; what is held counts as spent, or with --released as not spent."
+    yield f"coatcheck reconcile write-off {telling.name} {_REASON}"

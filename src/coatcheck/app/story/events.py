@@ -1,0 +1,67 @@
+"""What people decided about an operation, and the faults in its protocol, each with what it means."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from coatcheck.app.story.telling import Chapter, Row, Telling
+from coatcheck.app.story.wording import count, quoted
+
+_DECISIONS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "adopted": "took over a remote job for it",
+        "proven_absent": "declared that the service made no job, and allowed one more request",
+        "redispatch_requested": "asked for a second request, which somebody else has to allow",
+        "redispatch_authorised": "ordered one more request, at the price of a second one",
+        "written_off": "wrote it off",
+        "cancelled": "cancelled it",
+        "cancel_requested": "wished to cancel it, too late to stop the request",
+        "reobserve_requested": "ordered it to be looked at again",
+        "redeliver_requested": "ordered its outputs to be fetched again",
+    }
+)
+_INCIDENTS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "remote_id_owned": "A reply named a remote job that already belongs to another operation, so neither gets the other's output.",
+        "dispatch_vanished": "The record of a request was gone when its reply came, as after a failover that lost commits; it was written anew.",
+        "late_remote_job": "A job came to light that this operation can no longer take: an orphan, paid for and unused.",
+        "contradicting_reply": "A reply without a job came in although the operation has one. The job stays.",
+        "unknown_status": "The service used a word for the job's state that is not known here. It is not taken for an end.",
+        "no_output": "The service called the job a success and gave no output that could be fetched.",
+        "output_unusable": "The service listed outputs that cannot be fetched as described.",
+    }
+)
+_SIDES: Final[Mapping[str, str]] = MappingProxyType(
+    {"ours": "on this side", "network": "on the way between", "theirs": "on the service's side"}
+)
+
+
+def decisions_chapter(telling: Telling) -> Chapter | None:
+    """What people decided, oldest first, or None."""
+    lines = tuple(_decision(telling, entry) for entry in telling.kept["history"] if entry["event"] in _DECISIONS)
+    return Chapter(title="What people decided", lines=lines) if lines else None
+
+
+def _decision(telling: Telling, entry: Row) -> str:
+    reason = "" if telling.for_tenant or not entry["reason"] else f"; the reason given: {quoted(entry['reason'])}"
+    return f"At {telling.at(entry['at'])}, {quoted(entry['actor'])} {_DECISIONS[entry['event']]}{reason}."
+
+
+def incidents_chapter(telling: Telling) -> Chapter | None:
+    """What went against the protocol, or None."""
+    lines = tuple(line for incident in telling.kept["incidents"] for line in _incident(telling, incident))
+    if (
+        lines
+        and not telling.for_tenant
+        and any(each["kind"] == "late_remote_job" for each in telling.kept["incidents"])
+    ):
+        lines += ("Orphans are listed with their cost, and resolved, apart:", "coatcheck orphans list")
+    return Chapter(title="What went against the rules", lines=lines) if lines else None
+
+
+def _incident(telling: Telling, incident: Row) -> tuple[str, ...]:
+    known = _INCIDENTS.get(incident["kind"], f"The incident {quoted(incident['kind'])}.")
+    side = _SIDES.get(incident["boundary"], "on a side that is not recorded")
+    seen = f"Seen {count(incident['count'], 'time')}, last at {telling.at(incident['last_at'])}; the fault lies {side}."
+    detail = "" if telling.for_tenant else f" Recorded as: {quoted(incident['detail'])}."
+    return (f"{known} {seen}{detail}",)

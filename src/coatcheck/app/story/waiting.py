@@ -1,0 +1,90 @@
+"""What an operation waits for, read from its messages: who has it in hand, why it is not due yet, and what would wake it."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from types import MappingProxyType
+from typing import Final
+
+from coatcheck.app.story.telling import Row, Telling
+from coatcheck.app.story.wording import count, quoted
+
+_UNCLAIMED: Final = timedelta(seconds=60)
+"""After so long a due message that nobody took is worth a word."""
+
+_WAITS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "throttled": "the service said that it has too much to do",
+        "not_sent": "no connection to the service came about",
+        "pause": "the dispatches of its account are paused, and it goes on by itself when the account is resumed",
+        "allowance": "the tenant's allowance has no room for its estimate, and it goes on by itself when there is room: after a top-up, or when"
+        " what others hold is released",
+        "active": "the service is still working on it",
+        "transient": "the last look brought no usable answer",
+        "denied": "the service refused the last look, as it does with a wrong key",
+        "nonsense": "the last look brought an answer that makes no sense",
+        "not_found": "the service did not know the job at the last look, which it may yet",
+        "no_output": "the service calls it a success, and no output is there yet",
+        "accounting": "the render is over, and the service has not said yet what it charges",
+        "source_expired": "the address of an output has expired, and a fresh one is needed",
+        "delivery_failed": "the last try to fetch or store an output failed",
+    }
+)
+_PARKS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "lease_count": "several workers in a row took it and never reported back, so it was set aside instead of being handed to the next",
+        "specification": "the text that is to be sent is not the text that was approved (its hash differs), so it is not sent",
+    }
+)
+_ACTIONS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "dispatch": "the dispatch",
+        "observe": "the next look at the remote job",
+        "reconcile": "the end of the request",
+        "deliver": "the delivery of output",
+    }
+)
+
+
+def waiting(telling: Telling) -> tuple[str, ...]:
+    """A sentence for each message that says more than that a person must decide."""
+    return tuple(line for message in telling.kept["messages"] for line in _waits(telling, message))
+
+
+def _waits(telling: Telling, message: Row) -> tuple[str, ...]:
+    what = _ACTIONS.get(message["action"], "the next step")
+    subject = f"{what} {message['lane'] - 1}" if message["action"] == "deliver" else what
+    begins = subject[0].upper() + subject[1:]
+    if message["parked_at"] is not None:
+        known = _PARKS.get(message["park_reason"])
+        return (
+            ()
+            if known is None
+            else (f"{begins} waits for a person since {telling.at(message['parked_at'])}: {known}.",)
+        )
+    if message["leased_by"] is not None and message["visible_at"] > telling.now:
+        worker = "A worker" if telling.for_tenant else f"The worker {quoted(message['leased_by'])}"
+        return (
+            f"{worker} has {subject} in hand; if it reports nothing by {telling.at(message['visible_at'])}, another one takes over.",
+        )
+    return (*_ground(telling, message, subject), _due(telling, message, begins))
+
+
+def _ground(telling: Telling, message: Row, subject: str) -> tuple[str, ...]:
+    if message["wait_reason"] is None:
+        not_before = telling.operation.not_before_at
+        early = message["action"] == "dispatch" and not_before is not None and not_before > telling.now
+        return ("It was asked not to be sent earlier.",) if early else ()
+    known = _WAITS.get(message["wait_reason"], f"the recorded reason is {quoted(message['wait_reason'])}")
+    since = "" if message["wait_since_at"] is None else f" since {telling.at(message['wait_since_at'])}"
+    tries = "" if message["wait_count"] < 2 else f", {count(message['wait_count'], 'time')} in a row"  # noqa: PLR2004 - one is no row
+    return (f"{subject[0].upper()}{subject[1:]} waits{since}{tries}: {known}.",)
+
+
+def _due(telling: Telling, message: Row, begins: str) -> str:
+    when = telling.at(message["visible_at"])
+    if message["visible_at"] > telling.now:
+        return f"{begins} is due at {when}."
+    if telling.now - message["visible_at"] > _UNCLAIMED:
+        asking = f'a worker for the provider {quoted(message["provider"])} with the role "{message["action"]}"'
+        return f"{begins} is due since {when} and nobody took it: is {asking} running?"
+    return f"{begins} is due since {when}; the next free worker takes it."
