@@ -36,9 +36,11 @@ test-system: ## the database tests again, on Debian's PostgreSQL 15; root instal
 matrix: ## make test on each Python that is here, of 3.11 to 3.14
 	@scripts/matrix -n $(JOBS) -q -m "not system"
 
-docs: ## write the page of states anew from the table
+docs: ## write the pages anew that are made from code: states, late truth, settings
 	@scripts/set-up dev
 	@cd tests && ../$(BIN)/python -m docs.states_page > ../docs/states.md
+	@cd tests && ../$(BIN)/python -m docs.late_truth_page > ../docs/late-truth.md
+	@$(BIN)/python -m coatcheck.config.page > docs/settings.md
 
 lock: ## make both locks anew from pyproject.toml
 	@scripts/set-up dev
