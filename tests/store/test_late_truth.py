@@ -12,7 +12,6 @@ from store.ground import Ground
 from store.late_truth import HELD, PAIRS, Happening, Order, Story, orders, told
 
 Making = Callable[[Operation, list[DispatchId], str], ev.Event]
-BY = {"actor": "ana", "reason": "asked"}
 
 
 def _job(name: str, number: int) -> RemoteJobId:
@@ -32,13 +31,17 @@ EVENTS: dict[Happening, Making] = {
     Happening.REJECTED: lambda _, made, name: ev.Rejected(dispatch_id=made[0], status=422),
     Happening.UNSENT: lambda _, made, name: ev.NotSent(dispatch_id=made[0], cause="refused"),
     Happening.DOUBTED: lambda _, made, name: ev.Doubted(dispatch_id=made[0], cause="cut"),
-    Happening.ADOPT: lambda _, made, name: ev.Adopt(**BY, remote_job_id=_job(name, 1)),
-    Happening.ADOPT_OTHER: lambda _, made, name: ev.Adopt(**BY, remote_job_id=_job(name, 9)),
-    Happening.PROVE_ABSENT: lambda operation, *_: ev.ProveAbsent(**BY, quiescent_at=operation.read_at),
-    Happening.REDISPATCH: lambda operation, *_: ev.Redispatch(**BY, quiescent_at=operation.read_at),
-    Happening.WRITE_OFF: lambda *_: ev.WriteOff(**BY),
-    Happening.WRITE_OFF_RELEASED: lambda *_: ev.WriteOff(**BY, released=True),
-    Happening.CANCEL: lambda *_: ev.Cancel(**BY),
+    Happening.ADOPT: lambda _, made, name: ev.Adopt(actor="ana", reason="asked", remote_job_id=_job(name, 1)),
+    Happening.ADOPT_OTHER: lambda _, made, name: ev.Adopt(actor="ana", reason="asked", remote_job_id=_job(name, 9)),
+    Happening.PROVE_ABSENT: lambda operation, *_: ev.ProveAbsent(
+        actor="ana", reason="asked", quiescent_at=operation.read_at
+    ),
+    Happening.REDISPATCH: lambda operation, *_: ev.Redispatch(
+        actor="ana", reason="asked", quiescent_at=operation.read_at
+    ),
+    Happening.WRITE_OFF: lambda *_: ev.WriteOff(actor="ana", reason="asked"),
+    Happening.WRITE_OFF_RELEASED: lambda *_: ev.WriteOff(actor="ana", reason="asked", released=True),
+    Happening.CANCEL: lambda *_: ev.Cancel(actor="ana", reason="asked"),
 }
 
 
