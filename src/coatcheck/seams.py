@@ -72,6 +72,11 @@ class Point(enum.StrEnum):
     R1_SCANNED = "R1"
     R3_DECISION_COMMIT_SENT = "R3"
     R4_DECIDED = "R4"
+    S1_APPENDING = "S1"
+    S2_SPOOLED = "S2"
+    S3_TAKEN = "S3"
+    S4_REPLAYED = "S4"
+    S5_REMOVED = "S5"
 
 
 class Clock:

@@ -74,9 +74,15 @@ FATES: Mapping[Point, Fate] = {
     Point.R1_SCANNED: UNHEARD,
     Point.R3_DECISION_COMMIT_SENT: UNHEARD,
     Point.R4_DECIDED: Fate(left=("uncertain", "none", "not_started"), delivered=False),
+    # a reply that came while the database was away: from its line on the disk on, nothing is lost
+    Point.S1_APPENDING: UNHEARD,
+    Point.S2_SPOOLED: Fate(left=("dispatching", "none", "not_started")),
+    Point.S3_TAKEN: Fate(left=("dispatching", "none", "not_started")),
+    Point.S4_REPLAYED: ACCEPTED,
+    Point.S5_REMOVED: ACCEPTED,
 }
 
 
 def points(letter: str) -> list[Point]:
-    """The points of one action: E, D, O, V or R."""
+    """The points of one action: E, D, O, V, R or S."""
     return [point for point in Point if point.value.startswith(letter)]

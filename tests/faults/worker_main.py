@@ -26,6 +26,7 @@ async def main(url: str, strikes: str, *, until_idle: bool) -> None:
             sys.stderr.write("draining\n")
 
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, drain)
+        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, worker.stop)
         sys.stderr.write(f"ready {incarnation}\n")
         await worker.run(until_idle=until_idle)
     sys.stdout.write(json.dumps({"while_draining": faults.while_draining}))

@@ -11,6 +11,9 @@ from coatcheck.config.sizing import LeaseSum, lease_arithmetic
 from coatcheck.delivery.trial import trouble_of
 from coatcheck.errors import CommitUnknown, SchemaMismatch, SettingInvalid, Unavailable
 from coatcheck.seams import Seams
+from coatcheck.spool.folder import Folder
+from coatcheck.spool.folder import trouble_of as trouble_of_spool
+from coatcheck.spool.survey import surveyed
 from coatcheck.store import schema
 from coatcheck.store.blocking import connected
 from coatcheck.store.db import Database
@@ -54,6 +57,7 @@ def settings_checks(settings: Settings, seams: Seams) -> Iterator[Check]:
     for provider in settings.providers.values():
         yield _provider(provider)
     yield _sink(settings.sink_path, seams)
+    yield _spool(settings.home, seams)
 
 
 async def database_checks(settings: Settings, url: str, database: Database) -> list[Check]:
@@ -115,6 +119,32 @@ def _sink(folder: Path, seams: Seams) -> Check:
         return Check(name="sink", verdict=Verdict.OK, reading=f"{folder} was tried out", limit=limit)
     remedy = "give the workers' account the folder, or set COATCHECK_SINK to another"
     return _failed("sink", f"{folder}: {trouble}", limit, remedy)
+
+
+def _spool(home: Path, seams: Seams) -> Check:
+    """Replies that were paid for and that no database was seen to take."""
+    limit = "a folder of this account alone, in which nothing waits"
+    folder = Folder(home).path
+    trouble = trouble_of_spool(home, keep_folder=False)
+    if trouble is not None:
+        return _failed(
+            "spool", f"{folder}: {trouble}", limit, f"give the workers' account {folder}, or set COATCHECK_HOME"
+        )
+    try:
+        found = surveyed(home)
+    except OSError as error:
+        remedy = "run this as the account of the workers"
+        return _failed("spool", f"{folder}: {error.strerror}", limit, remedy)
+    if found.line_count:
+        age_s = (seams.clock.now() - found.oldest_at).total_seconds() if found.oldest_at else 0.0
+        reading = f"{folder}: {found.line_count} replies wait in {found.file_count} files, the oldest for {max(0.0, age_s):.0f} s"
+        return _failed(
+            "spool", reading, limit, "run `coatcheck worker` on this host with the database that they belong to"
+        )
+    if found.damaged:
+        remedy = "reconcile what is uncertain, then move them elsewhere; docs/operating.md tells how"
+        return _failed("spool", f"{folder}: damaged: {', '.join(found.damaged)}", limit, remedy)
+    return Check(name="spool", verdict=Verdict.OK, reading=f"{folder} was tried out", limit=limit)
 
 
 def _server(server: Server) -> Check:

@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 
-from coatcheck.app.providers import adapter_of, policy_of
+from coatcheck.app.providers import adapter_of, finder_of, policy_of
 from coatcheck.config import Settings, Wake
 from coatcheck.config.sizing import LeaseSums, check_leases
 from coatcheck.core.actions import Action
@@ -21,9 +21,12 @@ from coatcheck.provider.connecting import secure_context
 from coatcheck.provider.http import Gets
 from coatcheck.queue.leases import Acknowledge, Leases, Release, SetAside
 from coatcheck.seams import Seams
+from coatcheck.spool.folder import Folder
+from coatcheck.spool.own import Spool
 from coatcheck.store.committer import Committer, Lane
 from coatcheck.store.db import Database, opened
 from coatcheck.store.door import ConcludeSave, DecideSave, DeliverSave, Door, MarkSave, SnapshotSave
+from coatcheck.store.ends import installation_of
 from coatcheck.store.incidents import Note, note
 from coatcheck.store.pauses import register
 from coatcheck.store.requests import DeliveriesOf, OperationOf, Reader
@@ -34,14 +37,19 @@ from coatcheck.workers.desk import Desk
 from coatcheck.workers.dispatch import Creating, Dispatcher
 from coatcheck.workers.lessor import Capacity, Lessor
 from coatcheck.workers.listener import Bedtime, listen
+from coatcheck.workers.lookup import Finding, Lookup
 from coatcheck.workers.loop import Handler, Scope, Worker
 from coatcheck.workers.observe import Observer, Watching
 from coatcheck.workers.reconcile import Reconciler
 from coatcheck.workers.renewal import Renewer, settled
+from coatcheck.workers.replaying import Replayer
 from coatcheck.workers.report import Reporter
+from coatcheck.workers.spooling import Spooling
 from coatcheck.workers.tally import Tally
 
 ROLES = (Action.DISPATCH, Action.OBSERVE, Action.DELIVER, Action.RECONCILE)
+_SAVING = (Action.DISPATCH, Action.RECONCILE)
+"""Roles that save what dead workers of this host left in their spools."""
 _REST_S = 0.05
 """How long the committer of looks may let company come. A paid id waits for nobody."""
 
@@ -80,20 +88,30 @@ async def worker_of(
         leases = Leases(lines.leases, incarnation)
         tally = Tally()
         renewer = Renewer(leases, seams, tally)
-        lessor = Lessor(leases, lines.leases, _capacities(settings, sums, roles), seams)
+        lessor = Lessor(
+            leases, lines.leases, _capacities(settings, sums, roles), seams, lookups=_lookups(settings, roles)
+        )
+        money = _money(lines.money, incarnation, seams)
+        spool = Spool(Folder(settings.home), await installation_of(lines.leases), incarnation)
+        stack.callback(spool.close)
         desk = Desk(
             worker=incarnation,
             seams=seams,
-            money=_money(lines.money, incarnation, seams),
+            money=money,
             looks=_looks(lines.looks, incarnation, seams),
             reads=_reads(lines.reads, seams),
             wake=lessor.wake,
             renew=renewer.renew,
+            spooling=Spooling(spool, money.away, seams),
             tally=tally,
         )
         reporter = Reporter(lines.reads, worker=incarnation, version=VERSION, roles=roles, tally=tally, seams=seams)
         await reporter.report()
         await _in_background(stack, reporter.run())
+        if not set(_SAVING).isdisjoint(roles):
+            replayer = Replayer(spool, desk, lines.reads)
+            await replayer.replay()
+            await _in_background(stack, replayer.run())
         if settings.wake is Wake.NOTIFY:
             await _in_background(stack, listen(url, lessor.wake, seams))
         worker = Worker(
@@ -179,9 +197,14 @@ def _capacities(settings: Settings, sums: LeaseSums, roles: Sequence[Action]) ->
     }
 
 
+def _lookups(settings: Settings, roles: Sequence[Action]) -> Mapping[str, str]:
+    """Where doubt may be looked up, by name and account; a worker whose service repeats nothing leaves it to a person."""
+    return {name: each.account for name, each in settings.providers.items() if Action.RECONCILE in roles}
+
+
 def _scope(settings: Settings, roles: Sequence[Action]) -> Scope:
     return Scope(
-        actions=[action for action in roles if action is not Action.RECONCILE],
+        actions=roles,
         providers=list(settings.providers),
         accounts=[provider.account for provider in settings.providers.values()],
     )
@@ -190,11 +213,13 @@ def _scope(settings: Settings, roles: Sequence[Action]) -> Scope:
 def _handlers(
     settings: Settings, sums: LeaseSums, desk: Desk, gets: Gets, sink: FileSink, tls: ssl.SSLContext
 ) -> Mapping[Action, Handler]:
-    creating, watching, delivering = {}, {}, {}
+    creating, watching, delivering, finding = {}, {}, {}, {}
     for name, provider in settings.providers.items():
         adapter = adapter_of(provider)
         creating[name] = Creating(port=adapter, settings=provider, lease_s=sums.dispatch.lease_s, tls=tls)
         watching[name] = Watching(port=adapter, settings=provider, gets=gets)
+        if (finder := finder_of(provider)) is not None:
+            finding[name] = Finding(port=finder, settings=provider, gets=gets)
         deliverer = Deliverer(
             sink=sink,
             policy=policy_of(provider, settings.output_hosts),
@@ -207,5 +232,5 @@ def _handlers(
         Action.DISPATCH: Dispatcher(desk, creating),
         Action.OBSERVE: Observer(desk, watching),
         Action.DELIVER: DeliveryHandler(desk, delivering),
-        Action.RECONCILE: Reconciler(desk),
+        Action.RECONCILE: Reconciler(desk, Lookup(desk, finding)),
     }

@@ -19,6 +19,8 @@ from coatcheck.core.actions import Action
 from coatcheck.delivery.trial import trouble_of
 from coatcheck.errors import Refused, SettingInvalid
 from coatcheck.seams import Seams
+from coatcheck.spool.folder import Folder
+from coatcheck.spool.folder import trouble_of as trouble_of_spool
 from coatcheck.store import schema
 from coatcheck.store.blocking import connected
 from coatcheck.workers.loop import Worker
@@ -42,6 +44,8 @@ def worker(
     _check_providers(settings, chosen)
     if Action.DELIVER in chosen:
         _check_sink(settings, seams)
+    if Action.DISPATCH in chosen:
+        _check_spool(settings)
     logs.configure(log_level)
     _check_descriptors(settings)
     with database_of(settings, seams) as url:
@@ -57,6 +61,16 @@ def _check_sink(settings: Settings, seams: Seams) -> None:
         raise SettingInvalid(
             f"COATCHECK_SINK: expected a folder that this account can write, got {settings.sink_path} ({trouble})",
             next="give this account the folder, or set COATCHECK_SINK=file:///another/folder",
+        )
+
+
+def _check_spool(settings: Settings) -> None:
+    """A worker without one would lose what was paid for when it dies while the database is away."""
+    trouble = trouble_of_spool(settings.home, keep_folder=True)
+    if trouble is not None:
+        raise SettingInvalid(
+            f"COATCHECK_HOME: expected a folder in which this account alone can keep its spool, got {Folder(settings.home).path} ({trouble})",
+            next="give this account the folder, or set COATCHECK_HOME to another on a disk that outlives the process",
         )
 
 

@@ -1,23 +1,33 @@
-"""Saving the end of a POST: evidence always, then again with the reloaded operation until the conclusion applies or has no place."""
+"""Saving the end of a POST: evidence always, then again with the reloaded operation until the conclusion applies or has no place.
 
-from dataclasses import dataclass, field
+For as long as the database does not have it, the end is kept on this host's disk as well.
+"""
+
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Protocol
 
 import psycopg
 
 from coatcheck.core import events as ev
-from coatcheck.core.evidence import Exchange
+from coatcheck.core.evidence import Exchange, request_ids
 from coatcheck.core.machine import advance
-from coatcheck.core.operation import Operation, Phase
+from coatcheck.core.operation import Operation, OperationId, Phase
+from coatcheck.core.quotation import quotes
 from coatcheck.core.redact import redacted
 from coatcheck.core.steps import ConcludeStep, SnapshotStep
-from coatcheck.seams import Point
+from coatcheck.seams import Point, Seams
+from coatcheck.spool.record import Record
 from coatcheck.store.door import REPLY_LIMIT_BYTES, ConcludeSave, Saved, SnapshotSave, Status
 from coatcheck.workers.desk import Desk
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """How the POST ended, with what the evidence row needs. `began` is boot time in seconds; `secret` is kept out of the evidence."""
+    """How the POST ended, with what the evidence row needs. `began` is boot time in seconds; `secret` is kept out of the evidence.
+
+    `specification_text` is kept out of the spool; None where the reply is known not to quote it.
+    """
 
     reply: ev.Reply
     exchange: Exchange
@@ -28,9 +38,35 @@ class Ended:
     settle_s: float
     began: float
     secret: str = field(repr=False)
+    specification_text: str | None = field(default=None, repr=False)
+
+
+class Books(Protocol):
+    """Where ends are saved: a worker's desk, which waits for a database that is away, or a replay, which does not."""
+
+    seams: Seams
+
+    async def save(self, save: ConcludeSave, /) -> Saved:
+        """Save it through the one door."""
+
+    async def operation(self, operation_id: OperationId, *, lasting: bool = False) -> Operation | None:
+        """The operation as it stands now."""
 
 
 async def conclude(desk: Desk, marked: Operation, ended: Ended) -> None:
+    """Save the end of a POST that this process made. A first look that came with it is saved after it."""
+    if desk.spooling is None:
+        saved = await see_through(desk, marked, ended)
+    else:
+        record = partial(_record, desk.seams, marked.operation_id, ended)
+        async with desk.spooling.until_saved(ended.reply.dispatch_id, record):
+            saved = await see_through(desk, marked, ended)
+    if saved is not None:
+        await _first_look(desk, marked, ended.reply, saved)
+        desk.seams.faults.reached(Point.D14_ACKNOWLEDGED)
+
+
+async def see_through(books: Books, marked: Operation, ended: Ended) -> Saved | None:
     """Save it. The operation may have been swept or decided meanwhile; then the table says what the reply still means."""
     operation: Operation | None = marked
     written: ConcludeStep | None = None
@@ -38,27 +74,26 @@ async def conclude(desk: Desk, marked: Operation, ended: Ended) -> None:
         step = advance(operation, ended.reply, operation.read_at)
         # the same step again would be refused again: its dispatch is not the current one, or its evidence says more already
         if not isinstance(step, ConcludeStep) or (written is not None and (step.phase is None or step == written)):
-            return
-        desk.seams.faults.reached(Point.D12_SAVE_COMMIT_SENT)
-        saved = await _save(desk, step, ended)
-        desk.seams.faults.reached(Point.D13_SAVED)
+            return None
+        books.seams.faults.reached(Point.D12_SAVE_COMMIT_SENT)
+        saved = await _save(books, step, ended)
+        books.seams.faults.reached(Point.D13_SAVED)
         written = step if saved.status is not Status.STALE else written
         if step.phase is None or saved.status in (Status.APPLIED, Status.OWNED):
-            await _first_look(desk, operation, ended.reply, saved)
-            desk.seams.faults.reached(Point.D14_ACKNOWLEDGED)
-            return
-        operation = await desk.operation(operation.operation_id, lasting=True)
+            return saved
+        operation = await books.operation(operation.operation_id, lasting=True)
+    return None
 
 
-async def _save(desk: Desk, step: ConcludeStep, ended: Ended) -> Saved:
+async def _save(books: Books, step: ConcludeStep, ended: Ended) -> Saved:
     try:
-        return await desk.save(_evidence(desk, step, ended, ended.exchange.body))
+        return await books.save(_evidence(books.seams, step, ended, ended.exchange.body))
     except (psycopg.DataError, psycopg.IntegrityError):
         # a reply that cannot be stored must not leave the operation dispatching: the conclusion counts more than the quotation
-        return await desk.save(_evidence(desk, step, ended, b""))
+        return await books.save(_evidence(books.seams, step, ended, b""))
 
 
-def _evidence(desk: Desk, step: ConcludeStep, ended: Ended, body: bytes) -> ConcludeSave:
+def _evidence(seams: Seams, step: ConcludeStep, ended: Ended, body: bytes) -> ConcludeSave:
     return ConcludeSave(
         step=step,
         exchange=ended.exchange,
@@ -67,9 +102,37 @@ def _evidence(desk: Desk, step: ConcludeStep, ended: Ended, body: bytes) -> Conc
         authorisation=ended.authorisation,
         authorised_by=ended.authorised_by,
         settle_s=ended.settle_s,
-        begun_ago_s=max(0.0, desk.seams.clock.boottime() - ended.began),
-        reply=redacted(body, ended.secret)[:REPLY_LIMIT_BYTES] or None,
+        begun_ago_s=_begun_ago_s(seams, ended),
+        request_ids=request_ids(ended.exchange, ended.secret),
+        reply=_quotable(body, ended) or None,
     )
+
+
+def _record(seams: Seams, operation_id: OperationId, ended: Ended) -> Record:
+    """The same for the disk: neither the credential nor, should the reply quote it, the specification."""
+    body, text = ended.exchange.body, ended.specification_text
+    kept = b"" if text is not None and quotes(body, text) else _quotable(body, ended)
+    headers = tuple(request_ids(ended.exchange, ended.secret).items())
+    return Record(
+        operation_id=operation_id,
+        reply=ended.reply,
+        exchange=replace(ended.exchange, headers=headers, body=kept),
+        account=ended.account,
+        number=ended.number,
+        authorisation=ended.authorisation,
+        authorised_by=ended.authorised_by,
+        settle_s=ended.settle_s,
+        begun_ago_s=_begun_ago_s(seams, ended),
+        kept_at=seams.clock.now(),
+    )
+
+
+def _quotable(body: bytes, ended: Ended) -> bytes:
+    return redacted(body, ended.secret)[:REPLY_LIMIT_BYTES]
+
+
+def _begun_ago_s(seams: Seams, ended: Ended) -> float:
+    return max(0.0, seams.clock.boottime() - ended.began)
 
 
 async def _first_look(desk: Desk, operation: Operation, reply: ev.Reply, saved: Saved) -> None:

@@ -5,6 +5,7 @@ The two committers are apart so that a slow batch of looks never delays a paid i
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from coatcheck.core.actions import Aim, Look, ParkReason, WaitReason
 from coatcheck.core.operation import Operation, OperationId
@@ -17,17 +18,22 @@ from coatcheck.store.incidents import Note
 from coatcheck.store.operations import Delivery
 from coatcheck.store.requests import DeliveriesOf, OperationOf
 from coatcheck.workers.complaints import Complaints
+from coatcheck.workers.spooling import Spooling
 from coatcheck.workers.tally import Tally
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """A leased message with what it is about as that stood when the lease began: a dispatch has its text, a delivery its output."""
+    """A leased message with what it is about as that stood when the lease began.
+
+    A dispatch has its text, a delivery its output, a reconciliation the instant after which nothing of its dispatch can arrive.
+    """
 
     message: Message
     operation: Operation
     specification_text: str | None = field(default=None, repr=False)
     output: Delivery | None = None
+    quiescent_at: datetime | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -41,6 +47,8 @@ class Desk:
     reads: Committer
     wake: Callable[[float], None]
     renew: Callable[[Message], Awaitable[bool]]
+    spooling: Spooling | None = None
+    """Keeps ends of POSTs on the disk while the database is away; None where only memory does."""
     tally: Tally = field(default_factory=Tally)
     complaints: Complaints = field(init=False)
     draining: bool = False

@@ -110,7 +110,8 @@ class Dispatcher:
         if sending is None or sending.marked.dispatch_id is None:
             return False
         exchange, dispatch_id = sending.progress.exchange(), sending.marked.dispatch_id
-        reply = sending.reply or ev.Doubted(dispatch_id=dispatch_id, cause="unforeseen")
+        echoes = sending.creating.settings.echoes
+        reply = sending.reply or ev.Doubted(dispatch_id=dispatch_id, cause="unforeseen", looked_up=echoes)
         if sending.reply is None and exchange.complete:
             reply = sending.creating.port.reply(exchange, dispatch_id=dispatch_id, now=self._desk.seams.clock.now())
         await self._save(work, sending, reply, exchange)
@@ -127,7 +128,7 @@ class Dispatcher:
             case Phase.PREPARED:
                 return True
             case Phase.DISPATCHING:
-                await conclude_doubt(desk, work)
+                await conclude_doubt(desk, work, looked_up=self._providers[work.message.provider].settings.echoes)
             case Phase.UNCERTAIN:
                 await desk.park(work.message, ParkReason.UNCERTAIN)
             case Phase.ACCEPTED | Phase.SUBMISSION_FAILED:
@@ -202,6 +203,7 @@ class Dispatcher:
             settle_s=settings.service_lag_s + settings.margin_s,
             began=sending.began,
             secret=settings.endpoint().api_key.reveal(),
+            specification_text=work.specification_text,
         )
         await conclude(self._desk, marked, ended)
 

@@ -1,0 +1,140 @@
+"""Keeps the end of a POST on this host's disk while the database does not have it, so that it outlives the process that holds it.
+
+A line is written once the database lets itself be waited for, and at once where it is known to be away, or where whoever was to save the
+end is cut off. A disk that refuses is said aloud and tried again: the end is in memory all the same.
+"""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+
+from coatcheck.core.identity import operation_text
+from coatcheck.core.operation import DispatchId
+from coatcheck.seams import Point, Seams
+from coatcheck.spool.own import Spool
+from coatcheck.spool.record import Record
+
+logger = logging.getLogger(__name__)
+
+PATIENCE_S = 1.0
+"""How long the database may take before the end of a POST is kept on the disk, too."""
+_AGAIN_S = 5.0
+
+
+class Spooling:
+    """One worker's. `away` is set while the database is known to be away; `record` of `until_saved` makes the line when it is needed."""
+
+    def __init__(self, spool: Spool, away: asyncio.Event, seams: Seams, *, patience_s: float = PATIENCE_S) -> None:
+        self._spool = spool
+        self._away = away
+        self._seams = seams
+        self._patience_s = patience_s
+        self._held: Counter[DispatchId] = Counter()
+        self._complained = False
+
+    @asynccontextmanager
+    async def until_saved(self, dispatch_id: DispatchId, record: Callable[[], Record]) -> AsyncIterator[None]:
+        """The body saves the end of this dispatch. While it lasts the end is on the disk; when it fails the end stays there."""
+        watch = _Watch(self, record)
+        self._held[dispatch_id] += 1
+        try:
+            yield
+            await watch.over()
+            if watch.began:
+                await asyncio.to_thread(self._spool.settle, dispatch_id)
+        except BaseException:
+            # nobody may be there for the next await: the line is on the disk before anything else happens
+            self.append_at_once(record())
+            raise
+        finally:
+            watch.cancel()
+            self._held -= Counter({dispatch_id: 1})
+
+    async def let_go(self) -> None:
+        """Leave to the replay what nobody saves any more: its saving failed, and nobody began it anew."""
+        for dispatch_id in self._spool.open_lines - set(self._held):
+            await asyncio.to_thread(self._spool.let_go, dispatch_id)
+
+    async def append(self, record: Record) -> bool:
+        """Put the line on the disk, beside the event loop; whether it is there."""
+        self._seams.faults.reached(Point.S1_APPENDING)
+        try:
+            await asyncio.to_thread(self._spool.append, record)
+        except OSError as error:
+            self._complain(error)
+            return False
+        self._kept(record)
+        self._seams.faults.reached(Point.S2_SPOOLED)
+        return True
+
+    def append_at_once(self, record: Record) -> None:
+        """The same without an await."""
+        try:
+            self._spool.append(record)
+        except OSError as error:
+            self._complain(error)
+        else:
+            self._kept(record)
+
+    async def wait(self) -> None:
+        """Until the database is away or has had its time."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._patience_s):
+                await self._away.wait()
+
+    async def rest(self) -> None:
+        """Between two tries of a disk that refuses."""
+        await self._seams.sleep(_AGAIN_S)
+
+    def _complain(self, error: OSError) -> None:
+        if not self._complained:
+            self._complained = True
+            logger.critical(
+                "the spool cannot be written: replies are in memory only", extra={"cause": error.strerror or "?"}
+            )
+
+    def _kept(self, record: Record) -> None:
+        self._complained = False
+        logger.warning("reply spooled", extra={"operation_id": operation_text(record.operation_id)})
+
+
+class _Watch:
+    """Writes the line when it is time. A thread that writes is never left behind: the line would be open for ever."""
+
+    def __init__(self, spooling: Spooling, record: Callable[[], Record]) -> None:
+        self._spooling = spooling
+        self._record = record
+        self._appending: asyncio.Task[bool] | None = None
+        self._course = asyncio.create_task(self._watch(), name=_name())
+
+    @property
+    def began(self) -> bool:
+        """Whether there may be a line."""
+        return self._appending is not None
+
+    async def over(self) -> None:
+        """The end is saved. Strikes and surprises of the writing come out here."""
+        if self._course.done():
+            self._course.result()
+        self._course.cancel()
+        if self._appending is not None:
+            await self._appending
+
+    def cancel(self) -> None:
+        """Write nothing from now on; what a thread has begun it ends."""
+        self._course.cancel()
+
+    async def _watch(self) -> None:
+        await self._spooling.wait()
+        while True:
+            self._appending = asyncio.create_task(self._spooling.append(self._record()), name=_name())
+            if await asyncio.shield(self._appending):
+                return
+            await self._spooling.rest()
+
+
+def _name() -> str:
+    task = asyncio.current_task()
+    return task.get_name() if task is not None else "spooling"

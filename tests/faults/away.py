@@ -1,0 +1,78 @@
+"""A PostgreSQL of a story's own that goes away exactly when a reply was read, and comes back when the story says so."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from uuid import UUID
+
+import psycopg
+
+import postgres
+from coatcheck.devdb import DevPostgres
+from coatcheck.seams import Point, Seams
+from coatcheck.sim import ThreadedService
+from coatcheck.spool.folder import FOLDER, LINES
+from coatcheck.spool.record import Record, read
+from coatcheck.store import schema
+from faults.child import Child
+from faults.stage import QUICK, Stage
+from faults.strike import Deed, Strike
+from waiting import until
+
+
+@contextmanager
+def own_server(version: str, folder: Path) -> Iterator[DevPostgres]:
+    """A server that nobody else's test feels the loss of."""
+    bin_dir = postgres.DEBIAN_15 if version == "15" else None
+    server = DevPostgres(folder, seams=Seams.real(), version=version, bin_dir=bin_dir, settings=postgres.SETTINGS)
+    server.start()
+    try:
+        yield server
+    finally:
+        server.start()
+        server.remove()
+
+
+class Away(Stage):
+    """A stage whose server may be away."""
+
+    def __init__(self, server: DevPostgres, sim: ThreadedService, folder: Path, *, name: str = "own") -> None:
+        self.server = server
+        with psycopg.connect(server.url("postgres"), autocommit=True) as admin:
+            admin.execute(f"create database {name}".encode())
+        with psycopg.connect(server.url(name)) as connection:
+            schema.migrate_up(connection)
+        super().__init__(postgres.Database(name=name, url=server.url(name), server=server), sim, folder)
+
+    @property
+    def spool(self) -> Path:
+        return self.folder / "home" / FOLDER
+
+    def files(self) -> list[Path]:
+        """The files with lines in them."""
+        return [path for path in sorted(self.spool.glob(f"*{LINES}")) if path.stat().st_size]
+
+    def lines(self) -> list[Record]:
+        return [read(line) for path in self.files() for line in path.read_bytes().splitlines()]
+
+    def goes(self) -> None:
+        self.server.stop("immediate")
+
+    def comes(self) -> None:
+        self.server.start()
+        self.reconnect()
+
+    def replied(self, *strikes: Strike, job: object = None, **changes: str) -> tuple[UUID, Child]:
+        """An operation whose reply was read by a worker, while the database has just gone. The worker goes on."""
+        (one,) = self.enqueue(job if isinstance(job, dict) else QUICK)
+        worker = self.worker(Strike(point=Point.D11_PARSED, deed=Deed.STOP), *strikes, until_idle=False, **changes)
+        worker.stopped()
+        self.goes()
+        worker.go_on()
+        return one, worker
+
+    def spooled(self) -> tuple[UUID, Child]:
+        """The same, and the reply lies in the spool."""
+        one, worker = self.replied()
+        until(self.files)
+        return one, worker
