@@ -55,7 +55,8 @@ select
   coalesce((select sum(unclaimed_count) from queues), 0)::bigint as unclaimed_count,
   coalesce((select jsonb_object_agg(wait_reason, lane_count) from waits), '{}') as waiting,
   coalesce((select jsonb_object_agg(park_reason, lane_count) from parks), '{}') as parked,
-  coalesce((select lane_count from parks where park_reason = 'uncertain'), 0) as uncertain_count,
+  coalesce((select lane_count from parks where park_reason = 'uncertain'), 0)
+    + coalesce((select lane_count from waits where wait_reason = 'lookup'), 0) as uncertain_count,
   coalesce((select age_s from renders), 0) as remote_render_age_s,
   coalesce((select jsonb_object_agg(cause, stale_count) from staleness), '{}') as stale_count,
   coalesce((select jsonb_object_agg(action, jsonb_build_object(
