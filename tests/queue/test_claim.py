@@ -40,6 +40,8 @@ def wanted(room: int) -> dict[str, Any]:
         "schema_version": [1],
         "doubts": room,
         "doubt_lease_s": 30.0,
+        "lookup_provider": [],
+        "lookup_account": [],
         "worker": "w",
     }
 

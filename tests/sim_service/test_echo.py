@@ -1,7 +1,8 @@
 """The style `echo`: jobs repeat what their POST asked to be repeated, and an account finds its own jobs, by reference or by time."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
+from typing import Any
 from urllib.parse import urlencode
 
 import pytest
@@ -78,7 +79,7 @@ def test_lists_can_be_struck_and_are_counted(echo: ThreadedService) -> None:
     assert get(echo, "/_sim/ledger").json()["lists"] == {"count": 3}
 
 
-STRIKES = (
+STRIKES: Sequence[dict[str, Any]] = (
     {"kind": "status", "status": 503},
     {"kind": "wrong_reference", "other_reference": "ref-9"},
     {"kind": "unfiltered"},

@@ -3,9 +3,10 @@
 Every guard names the token and the holder. A lease that was lost writes nothing: the number of rows says so.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from types import MappingProxyType
 
 from coatcheck.core.actions import Action, ParkReason, WaitReason
 from coatcheck.core.events import Waited
@@ -13,6 +14,7 @@ from coatcheck.core.operation import OperationId
 from coatcheck.store.db import Database, Row
 from coatcheck.store.statements import statement
 
+NOWHERE: Mapping[str, str] = MappingProxyType({})
 SCHEMA_VERSIONS = (1,)
 """Versions of a message that this code understands; others stay for a worker that does."""
 
@@ -101,8 +103,13 @@ class Leases:
         self._database = database
         self._worker = worker
 
-    async def claim(self, wanted: Sequence[Wanted], *, doubts: int, doubt_lease_s: float) -> list[Message]:
-        """Lease what is due: at most `room` of each wanted kind, and up to `doubts` dispatches whose lease ended, of any provider."""
+    async def claim(
+        self, wanted: Sequence[Wanted], *, doubts: int, doubt_lease_s: float, lookups: Mapping[str, str] = NOWHERE
+    ) -> list[Message]:
+        """Lease what is due: at most `room` of each wanted kind, and up to `doubts` dispatches whose lease ended, of any provider.
+
+        Among the latter are operations that wait to be looked up, but only of the providers in `lookups` (name to account).
+        """
         parameters = {
             "action": [want.action for want in wanted],
             "provider": [want.provider for want in wanted],
@@ -112,6 +119,8 @@ class Leases:
             "schema_version": list(SCHEMA_VERSIONS),
             "doubts": doubts,
             "doubt_lease_s": doubt_lease_s,
+            "lookup_provider": list(lookups),
+            "lookup_account": list(lookups.values()),
             "worker": self._worker,
         }
         return [_message(row) for row in await self._database.fetch(statement("queue", "claim"), parameters)]
@@ -147,7 +156,10 @@ class Leases:
         return _kept(await self._database.fetch(statement("queue", "park"), parameters), messages)
 
     async def left(self, actions: Sequence[Action], providers: Sequence[str], accounts: Sequence[str]) -> Left:
-        """Count what is left for these roles, as `await leases.left([Action.OBSERVE], ["genace"], ["genace"])`; ended dispatches count always."""
+        """Count what is left for these roles, as `await leases.left([Action.OBSERVE], ["genace"], ["genace"])`.
+
+        Ended dispatches count always, what is to be looked up only among the roles that reconcile.
+        """
         parameters = {
             "action": list(actions),
             "provider": list(providers),

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from coatcheck.core.actions import Action
 from coatcheck.core.operation import Operation, OperationId
@@ -14,11 +15,15 @@ Slot = tuple[OperationId, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """The operation as it stands, the text to be sent where the message dispatches, the output where it delivers."""
+    """The operation as it stands, and what the message's action needs of it.
+
+    A dispatch has the text to be sent, a delivery its output, a reconciliation the instant after which nothing can arrive any more.
+    """
 
     operation: Operation
     specification_text: str | None = field(repr=False)
     output: Delivery | None
+    quiescent_at: datetime | None
 
 
 async def load_subjects(database: Database, messages: Sequence[tuple[Slot, Action]]) -> dict[Slot, Subject]:
@@ -36,6 +41,7 @@ async def load_subjects(database: Database, messages: Sequence[tuple[Slot, Actio
             operation=operation_of(row),
             specification_text=row["specification_text"],
             output=delivery_of(row) if row["output_index"] is not None else None,
+            quiescent_at=row["quiescent_at"],
         )
         for row in rows
     }

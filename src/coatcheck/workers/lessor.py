@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from coatcheck.core.actions import Action
-from coatcheck.queue.leases import Leases, Message, Wanted
+from coatcheck.queue.leases import NOWHERE, Leases, Message, Wanted
 from coatcheck.seams import Seams
 from coatcheck.store.db import Database
 from coatcheck.store.subjects import load_subjects
@@ -43,12 +43,21 @@ class Capacity:
 
 
 class Lessor:
-    """Claims for one worker. `in_hand` counts the actions that run."""
+    """Claims for one worker. `in_hand` counts the actions that run, `lookups` names where doubt may be looked up (name to account)."""
 
-    def __init__(self, leases: Leases, database: Database, capacities: Mapping[Action, Capacity], seams: Seams) -> None:
+    def __init__(
+        self,
+        leases: Leases,
+        database: Database,
+        capacities: Mapping[Action, Capacity],
+        seams: Seams,
+        *,
+        lookups: Mapping[str, str] = NOWHERE,
+    ) -> None:
         self._leases = leases
         self._database = database
         self._capacities = capacities
+        self._lookups = lookups
         self._seams = seams
         self._news = asyncio.Event()
         self._due: list[float] = []
@@ -79,7 +88,7 @@ class Lessor:
         while self._due and self._due[0] <= began:
             heapq.heappop(self._due)
         wanted = self._wanted()
-        messages = await self._leases.claim(wanted, doubts=DOUBTS, doubt_lease_s=DOUBT_LEASE_S)
+        messages = await self._leases.claim(wanted, doubts=DOUBTS, doubt_lease_s=DOUBT_LEASE_S, lookups=self._lookups)
         found = await self._loaded(messages)
         for work in found:
             self.in_hand[work.message.action] += 1
@@ -99,6 +108,7 @@ class Lessor:
                 operation=subject.operation,
                 specification_text=subject.specification_text,
                 output=subject.output,
+                quiescent_at=subject.quiescent_at,
             )
             for message in messages
             if (subject := subjects.get(message.slot)) is not None

@@ -1,4 +1,4 @@
--- purpose: lease a batch of what is due, and of dispatches whose lease ended
+-- purpose: lease a batch of what is due, of dispatches whose lease ended, and of doubt that can be looked up
 -- guard: rows are locked in a materialised CTE, and the update repeats the predicate: never more than was asked for
 -- index: outbox_due_idx, outbox_doubt_idx
 with wanted as (
@@ -25,6 +25,11 @@ doubtful as materialized (
   select held.operation_id, held.lane, %(doubt_lease_s)s::float8 as lease_s
   from coatcheck.outbox as held
   where held.action = 'reconcile' and held.parked_at is null and held.visible_at <= coatcheck.due_now()
+    -- the end of a lease needs no adapter; asking a service needs its account's credential
+    and (held.wait_reason is distinct from 'lookup' or exists (
+      select
+      from unnest(%(lookup_provider)s::text[], %(lookup_account)s::text[]) as configured(provider, account)
+      where configured.provider = held.provider and configured.account = held.account))
   order by held.visible_at
   limit %(doubts)s::integer
   for no key update skip locked

@@ -10,7 +10,8 @@ mine as (
   join configured on configured.provider = held.provider and (held.account is null or held.account = configured.account)
   where held.parked_at is null
     and coalesce(held.wait_reason, '') <> 'accounting'
-    and (held.action = 'reconcile' or held.action = any(%(action)s::text[]))
+    and (held.action = any(%(action)s::text[])
+      or (held.action = 'reconcile' and held.wait_reason is distinct from 'lookup'))
     and held.schema_version = any(%(schema_version)s::smallint[])
 )
 select count(*) filter (where not waits or leased_by is not null) as left_count,
