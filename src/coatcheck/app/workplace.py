@@ -91,27 +91,14 @@ async def worker_of(
         lessor = Lessor(
             leases, lines.leases, _capacities(settings, sums, roles), seams, lookups=_lookups(settings, roles)
         )
-        money = _money(lines.money, incarnation, seams)
         spool = Spool(Folder(settings.home), await installation_of(lines.leases), incarnation)
         stack.callback(spool.close)
-        desk = Desk(
-            worker=incarnation,
-            seams=seams,
-            money=money,
-            looks=_looks(lines.looks, incarnation, seams),
-            reads=_reads(lines.reads, seams),
-            wake=lessor.wake,
-            renew=renewer.renew,
-            spooling=Spooling(spool, money.away, seams),
-            tally=tally,
-        )
+        desk = _desk(lines, incarnation, seams, lessor, renewer, spool, tally)
         reporter = Reporter(lines.reads, worker=incarnation, version=VERSION, roles=roles, tally=tally, seams=seams)
         await reporter.report()
         await _in_background(stack, reporter.run())
         if not set(_SAVING).isdisjoint(roles):
-            replayer = Replayer(spool, desk, lines.reads)
-            await replayer.replay()
-            await _in_background(stack, replayer.run())
+            await _replay(stack, Replayer(spool, desk, lines.reads))
         if settings.wake is Wake.NOTIFY:
             await _in_background(stack, listen(url, lessor.wake, seams))
         worker = Worker(
@@ -133,6 +120,29 @@ async def worker_of(
 
 async def _in_background(stack: AsyncExitStack, work: Coroutine[None, None, None]) -> None:
     stack.push_async_callback(settled, asyncio.ensure_future(work))
+
+
+async def _replay(stack: AsyncExitStack, replayer: Replayer) -> None:
+    """Once before anything is claimed, and from then on."""
+    await replayer.replay()
+    await _in_background(stack, replayer.run())
+
+
+def _desk(
+    lines: _Lines, incarnation: str, seams: Seams, lessor: Lessor, renewer: Renewer, spool: Spool, tally: Tally
+) -> Desk:
+    money = _money(lines.money, incarnation, seams)
+    return Desk(
+        worker=incarnation,
+        seams=seams,
+        money=money,
+        looks=_looks(lines.looks, incarnation, seams),
+        reads=_reads(lines.reads, seams),
+        wake=lessor.wake,
+        renew=renewer.renew,
+        spooling=Spooling(spool, money.away, seams),
+        tally=tally,
+    )
 
 
 def _money(database: Database, incarnation: str, seams: Seams) -> Committer:

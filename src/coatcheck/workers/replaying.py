@@ -28,7 +28,7 @@ from coatcheck.workers.desk import Desk
 
 logger = logging.getLogger(__name__)
 
-EVERY_S = 5.0
+EVERY_S = 3.0
 
 
 class _Fate(enum.Enum):
