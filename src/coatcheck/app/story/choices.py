@@ -42,8 +42,8 @@ def _choices(telling: Telling) -> Iterator[str]:
 def _uncertain(telling: Telling) -> Iterator[str]:
     row = telling.present
     candidate = None if row is None else row["candidate_id"]
-    yield "First look into the service's own records (its list of jobs, its bill, its support) for a job of this time. Then one of these:"
-    yield "Wait. Free and safe: a reply that is still to come counts whenever it comes."
+    yield "First look into the service's own records (its list of jobs, its bill, its support) for a job of this time. Then one of these; REASON is why, in quotation marks, and is kept."
+    yield "Wait. Free and safe: a reply counts whenever it comes, also one that a worker kept on its own disk while the database was away."
     known = f"{quoted(candidate)} is the candidate" if candidate else "JOB is its id there"
     yield f"The service has the job ({known}): take it over. Free: the service is asked for it first, and an id is refused that is unknown or another's."
     yield f"coatcheck reconcile adopt {telling.name} {word(candidate, 'JOB') if candidate else 'JOB'} {_REASON}"
@@ -65,7 +65,7 @@ def _twice(row: Row | None) -> str:
     if row is None or not row["held"]:
         return "it may be paid for twice."
     held = amount(row["held"], row["unit"])
-    return f"the first {held} stay charged, and about {held} come on top."
+    return f"the first {held} then count as spent, and about {held} come on top."
 
 
 def _prepared(telling: Telling) -> Iterator[str]:

@@ -16,7 +16,6 @@ from coatcheck.core.operation import Outcome
 
 _STAGES: Final[Mapping[Stage, str]] = MappingProxyType(
     {
-        Stage.MARKED: "the worker saw that the mark was committed",
         Stage.RESOLVING: "it began to look up the service's address",
         Stage.CONNECTING: "it began to connect",
         Stage.TLS: "it was connected and began to set up encryption (TLS)",
@@ -59,7 +58,7 @@ def dispatch_chapter(telling: Telling, row: Row) -> Chapter:
 
 
 def _permission(telling: Telling, row: Row) -> tuple[str, ...]:
-    worker = "a worker" if telling.for_tenant else f"the worker {quoted(row['worker'])}"
+    worker = "a worker" if telling.for_tenant else f"the process (worker) {quoted(row['worker'])}"
     begun, send_by = row["begun_at"], row["send_by_at"]
     marked = f'At {telling.at(begun)}, {worker} committed the mark "may be sent from now on", for the account {quoted(row["account"])}.'
     allowed = f"The mark used authorisation {row['authorisation']}, {_given_by(telling, row)}."
@@ -99,7 +98,7 @@ def _course(row: Row) -> tuple[str, ...]:
             "How far the request got was never recorded, so nothing is known about it: it may have left whole or not at all.",
         )
     marks = row["marks_ms"] or {}
-    reached = [stage for stage in Stage if stage in marks]
+    reached = [stage for stage in _STAGES if stage in marks]
     entries = [f"  after {marks[stage] / 1000:7.3f} s  {_STAGES[stage]}{_bytes(row, stage)}" for stage in reached]
     rank = Stage(row["stage"]).rank
     missed = [
@@ -108,7 +107,7 @@ def _course(row: Row) -> tuple[str, ...]:
         if stage.rank > rank
     ]
     entries += [f"  never            {_STAGES[stage]}" for stage in missed[:1]]
-    return ("What the worker saw, from that moment on:", *entries, _totals(row))
+    return ("What the worker saw, counted from when it knew that the mark was committed:", *entries, _totals(row))
 
 
 def _bytes(row: Row, stage: Stage) -> str:
@@ -124,7 +123,9 @@ def _bytes(row: Row, stage: Stage) -> str:
 def _totals(row: Row) -> str:
     if not row["bytes_sent"]:
         return "In all, not one byte of the request was handed to the network."
-    back = count(row["bytes_received"], "byte") if row["bytes_received"] else "nothing"
+    back = (
+        f"{count(row['bytes_received'], 'byte')} of a reply, its head included," if row["bytes_received"] else "nothing"
+    )
     verb = "were" if row["bytes_sent"] != 1 else "was"
     return (
         f"In all, {count(row['bytes_sent'], 'byte')} of the request {verb} handed to the network, and {back} came back."

@@ -15,7 +15,7 @@ def standing_chapter(telling: Telling) -> Chapter:
     """The first chapter: the answer before its grounds."""
     operation = telling.operation
     asked = (
-        f"{quoted(operation.tenant_id)} asked for it at {telling.at(operation.created_at)} under the key"
+        f"The tenant {quoted(operation.tenant_id)} asked for it at {telling.at(operation.created_at)} under the key"
         f" {quoted(operation.operation_key)}, to be made by the provider {quoted(operation.provider)}."
     )
     title = _TITLES[operation.phase].format(
