@@ -42,6 +42,7 @@ def test_defaults_are_those_of_the_contract(tmp_path: Path) -> None:
     assert rest == {
         "name": "genace",
         "kind": "genace",
+        "list_path": "",
         "account": "genace",
         "base_url": "https://api.example.com/v2",
         "api_key": Secret(SECRET),
@@ -216,7 +217,7 @@ def test_the_configured_file_must_exist_and_be_toml(tmp_path: Path) -> None:
         ("COATCHECK_LEASE__OBSERVE_S", "nan", "seconds"),
         ("COATCHECK_LEASE__OBSERVE_S", "1e3", "seconds"),
         ("COATCHECK_CONCURRENCY__OBSERVE", "many", "got 'many'"),
-        (f"{GENACE}KIND", "dalle", "expected genace, got 'dalle'"),
+        (f"{GENACE}KIND", "dalle", "expected genace or echo, got 'dalle'"),
         (f"{GENACE}ACCOUNT", "", "expected a name"),
         (f"{GENACE}ACCOUNT", "a\nb", "expected a name"),
         (f"{GENACE}BASE_URL", "api.example.com", "expected http://host"),

@@ -3,26 +3,25 @@
 import asyncio
 import json
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from coatcheck.core.events import Accepted
 from coatcheck.core.evidence import Exchange
 from coatcheck.core.operation import RemoteJobId
-from coatcheck.provider.genace import Genace
 from coatcheck.provider.http import Gets
+from coatcheck.provider.port import Adapter
 from coatcheck.provider.progress import Progress
 from coatcheck.provider.wire import SendWindow, post
 from coatcheck.seams import Seams
 from coatcheck.sim import ThreadedService
 from contract.scenarios import Scenario
-from provider.genaces import genace
 from provider.sending import DISPATCH, NOW, TLS
 
 QUICK: Mapping[str, Any] = {"queued_s": 0, "processing_s": 0}
 
 
-async def created(adapter: Genace, job: Mapping[str, Any], *, limit_s: float) -> Exchange:
+async def created(adapter: Adapter, job: Mapping[str, Any], *, limit_s: float) -> Exchange:
     seams = Seams.real()
     window = SendWindow(send_by=seams.clock.boottime() + 5, limit_s=limit_s)
     text = json.dumps({"prompt": "a red bird", "sim": {**QUICK, **job}}).encode()
@@ -31,16 +30,18 @@ async def created(adapter: Genace, job: Mapping[str, Any], *, limit_s: float) ->
     )
 
 
-async def looked(adapter: Genace, job: RemoteJobId, *, wait_s: float) -> Exchange:
+async def looked(adapter: Adapter, job: RemoteJobId, *, wait_s: float) -> Exchange:
     async with Gets(tls=TLS, seams=Seams.real()) as gets:
         return await gets.get(adapter.look(job, wait_s), timeout_s=10)
 
 
-async def exchanged(sim: ThreadedService, scenario: Scenario) -> tuple[Exchange, RemoteJobId]:
+async def exchanged(
+    sim: ThreadedService, scenario: Scenario, reached: Callable[[str], Adapter]
+) -> tuple[Exchange, RemoteJobId]:
     """The exchange of the scenario's one request, and the id of the job that the service made, if it made one."""
-    adapter = genace(base_url=sim.base_url)
+    adapter = reached(sim.base_url)
     if scenario.on == "nowhere":
-        return await created(genace(base_url=nowhere()), {}, limit_s=5), RemoteJobId("")
+        return await created(reached(nowhere()), {}, limit_s=5), RemoteJobId("")
     if scenario.on == "create":
         struck(sim, scenario)
         exchange = await created(adapter, scenario.job, limit_s=0.5 if scenario.rule == {"kind": "stall"} else 10)

@@ -1,8 +1,9 @@
-"""A Genace adapter with the documented defaults, for tests to vary."""
+"""Adapters with the documented defaults, for tests to vary."""
 
 from typing import Any
 
 from coatcheck.config import Secret
+from coatcheck.provider.echo import Echo
 from coatcheck.provider.genace import STATUS_WORDS, Genace
 
 
@@ -21,3 +22,7 @@ def genace(**changes: Any) -> Genace:
         "agent": "coatcheck/0.1.0",
     }
     return Genace(**{**plain, **changes})
+
+
+def echo(**changes: Any) -> Echo:
+    return Echo(service=genace(list_path="/api/v1/jobs", **changes))

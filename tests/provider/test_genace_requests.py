@@ -32,6 +32,7 @@ def test_the_post_carries_the_hashed_text_byte_for_byte_and_nothing_of_ours() ->
         "Accept-Encoding": "identity",
         "User-Agent": "coatcheck/0.1.0",
     }
+    assert ADAPTER.create(text, dispatch_id=DispatchId(UUID(int=4))) == request
 
 
 def test_a_look_is_a_get_with_the_wait_window() -> None:

@@ -61,7 +61,7 @@ class Studio(Stage):
 
     def is_parked(self, operation_id: UUID) -> bool:
         """Whether it waits for a person."""
-        return self.lane(operation_id)["park_reason"] == "uncertain"
+        return bool(self.lane(operation_id)["park_reason"] == "uncertain")
 
     def incidents(self, operation_id: UUID) -> list[tuple[str, str]]:
         """What was noted about it, with the side that it lies on."""

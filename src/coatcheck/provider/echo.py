@@ -66,8 +66,8 @@ class Echo:
 
 def _echoed(listed: Listing, reference: str) -> Found:
     """The one job that repeats the reference. Where the list hides some, "exactly one" cannot be said of it."""
-    ours = [candidate for candidate in listed.candidates if candidate.reference == reference]
-    match ours:
+    ours = {each.remote_job_id: each for each in listed.candidates if each.reference == reference}
+    match list(ours.values()):
         case []:
             return Unechoed()
         case [_] if listed.is_cut or listed.unusable_count:
@@ -75,4 +75,4 @@ def _echoed(listed: Listing, reference: str) -> Found:
         case [only]:
             return Echoed(candidate=only)
         case _:
-            return Ambiguous(count=len({candidate.remote_job_id for candidate in ours}))
+            return Ambiguous(count=len(ours))
