@@ -108,6 +108,19 @@ def incident(kind: str, detail: str = "what was seen", boundary: str = "theirs")
     return {"kind": kind, "boundary": boundary, "detail": detail, "count": 2, "first_at": seen_at, "last_at": seen_at}
 
 
+def lost_reply() -> dict[str, list[Row]]:
+    """The whole request left, and of its reply a part that names a job."""
+    row = dispatch(
+        Stage.STATUS_RECEIVED,
+        reply=b'{"job_id":"job-17","sta',
+        candidate_id="job-17",
+        request_ids={"x-request-id": "req-9a", "cf-ray": "8f2-AMS"},
+    )
+    marked = entry("dispatch_marked", "host-7-0a1b2c", at=NOW - timedelta(minutes=4))
+    doubted = entry("became_uncertain", "host-7-0a1b2c", "closed", at=NOW - timedelta(seconds=239))
+    return {"dispatches": [row], "messages": [parked("uncertain")], "history": [marked, doubted]}
+
+
 def story(operation: Operation, **kept: list[Row]) -> list[str]:
     """The story's lines, as the operator is told it."""
     return flat(tell(operation, {**_EMPTY, **kept}, now=NOW))

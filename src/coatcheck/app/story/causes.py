@@ -49,6 +49,31 @@ _CAUSES: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 
+_NOT_STORED: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "expired": "the output's address is no longer good, and a look brought no better one",
+        "status": "the output's address answered with a status that carries no output",
+        "unreachable": "the output's address gave no usable answer",
+        "timed_out": "fetching the output took too long",
+        "cut_short": "the connection ended in the middle of the output",
+        "length_mismatch": "the output has another length than the service declared",
+        "checksum_mismatch": "the output has another checksum than the service declared",
+        "unexpected_type": "what came is not the kind of media that the service declared",
+        "too_large": "the output is larger than the settings allow",
+        "encoded": "the output came compressed although it was asked for plain",
+        "blocked_address": "the output's address lies where the settings do not allow fetching",
+        "too_many_redirects": "the output's address led from one to the next too often",
+        "sink_full": "the sink has no space left",
+        "sink_failed": "the sink could not write it",
+        "sink_conflict": "the sink has other bytes under the same name, and nothing there is overwritten",
+    }
+)
+
+
+def why_not_stored(cause: str) -> str:
+    """Why an output is not in the sink, as half a sentence."""
+    return _NOT_STORED.get(cause, f"the recorded cause is {quoted(cause)}")
+
 
 def why(cause: str | None) -> str:
     """A cause as half a sentence: `why("refused")` is `the service's machine refused the connection`."""

@@ -13,6 +13,7 @@ from coatcheck.app.story.wording import amount, count, quoted, span, text_of
 from coatcheck.app.visible import visible
 from coatcheck.core.evidence import Stage
 from coatcheck.core.operation import Outcome
+from coatcheck.workers.lookup import REASON
 
 _STAGES: Final[Mapping[Stage, str]] = MappingProxyType(
     {
@@ -154,9 +155,9 @@ def _verdict(telling: Telling, row: Row, outcome: Outcome) -> tuple[str, ...]:
         None,
     )
     if outcome is Outcome.ACCEPTED and adopted is not None:
-        lines = [
-            f"Outcome: accepted, by adoption. No reply proved it: {quoted(adopted['actor'])} named its job at {telling.at(adopted['at'])}."
-        ]
+        by = "the service was asked and lists its job as made for this very request"
+        how = by if adopted["reason"] == REASON else f"{quoted(adopted['actor'])} named its job"
+        lines = [f"Outcome: accepted, by adoption. No reply proved it: {how}, at {telling.at(adopted['at'])}."]
     elif outcome is Outcome.UNCERTAIN and row["ended_at"] is not None and row["stage"] == Stage.HEADERS_BEGUN:
         lines.append(
             "Only a part of the request had left, and a service needs the whole: a job is unlikely, but not impossible."

@@ -1,4 +1,4 @@
-"""What people decided about an operation, and the faults in its protocol, each with what it means."""
+"""What was decided about an operation, and the faults in its protocol, each with what it means."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -28,6 +28,13 @@ _INCIDENTS: Final[Mapping[str, str]] = MappingProxyType(
         "contradicting_reply": "A reply without a job came in although the operation has one. The job stays.",
         "unknown_status": "The service used a word for the job's state that is not known here. It is not taken for an end.",
         "no_output": "The service called the job a success and gave no output that could be fetched.",
+        "malformed": "A look, or a search for the job, brought an answer that makes no sense.",
+        "wrong_id": "A look brought another job than it asked for. Nothing of it was saved.",
+        "regressed": "A look contradicts the final state that is saved. Nothing of it was saved.",
+        "look_denied": "The service refused a look, or a search for the job, as it does with a wrong key.",
+        "reference_repeated": "The service lists several jobs as made for the one request. A person has to tell which is which.",
+        "unit_differs": "The service charged in another unit than was held, so its figure cannot be used.",
+        "message_job_differs": "An instruction named another remote job than the operation has. It was not followed.",
         "output_unusable": "The service listed outputs that cannot be fetched as described.",
     }
 )
@@ -37,9 +44,9 @@ _SIDES: Final[Mapping[str, str]] = MappingProxyType(
 
 
 def decisions_chapter(telling: Telling) -> Chapter | None:
-    """What people decided, oldest first, or None."""
+    """What was decided, oldest first, or None."""
     lines = tuple(_decision(telling, entry) for entry in telling.kept["history"] if entry["event"] in _DECISIONS)
-    return Chapter(title="What people decided", lines=lines) if lines else None
+    return Chapter(title="What was decided", lines=lines) if lines else None
 
 
 def _decision(telling: Telling, entry: Row) -> str:

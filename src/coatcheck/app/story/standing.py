@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, assert_never
 
-from coatcheck.app.story.causes import why
+from coatcheck.app.story.causes import why, why_not_stored
 from coatcheck.app.story.telling import Chapter, Row, Telling
 from coatcheck.app.story.waiting import waiting
 from coatcheck.app.story.wording import amount, count, quoted
@@ -94,6 +94,7 @@ def _uncertain(telling: Telling) -> tuple[str, ...]:
     return (
         f"It is in doubt{since}: the request may have reached the service, and no usable reply is known.",
         "Nothing is sent again by itself, because a second request could be a second bill. Only a late reply or the decision of a person ends the doubt.",
+        *waiting(telling),
         at_risk,
     )
 
@@ -176,7 +177,7 @@ def _delivery(telling: Telling) -> tuple[str, ...]:
     if not operation.failed_count:
         return (f"{done}.",)
     failed = telling.last("delivery_failed")
-    grounds = "" if failed is None or not failed["reason"] else f" The last cause: {quoted(failed['reason'])}."
+    grounds = "" if failed is None or not failed["reason"] else f" The last cause: {why_not_stored(failed['reason'])}."
     return (
         f"{done}, and {operation.failed_count} could not be fetched or stored: set aside for a person.{grounds}",
         "The render itself is untouched by that: fetching once more is free and never renders again.",

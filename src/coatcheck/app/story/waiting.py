@@ -7,6 +7,7 @@ from typing import Final
 
 from coatcheck.app.story.telling import Row, Telling
 from coatcheck.app.story.wording import count, quoted
+from coatcheck.core.operation import Phase
 
 _UNCLAIMED: Final = timedelta(seconds=60)
 """After so long a due message that nobody took is worth a word."""
@@ -26,6 +27,7 @@ _WAITS: Final[Mapping[str, str]] = MappingProxyType(
         "no_output": "the service calls it a success, and no output is there yet",
         "accounting": "the render is over, and the service has not said yet what it charges",
         "source_expired": "the address of an output has expired, and a fresh one is needed",
+        "lookup": "the service is asked which jobs it made for this very request, which costs nothing",
         "delivery_failed": "the last try to fetch or store an output failed",
     }
 )
@@ -52,6 +54,8 @@ def waiting(telling: Telling) -> tuple[str, ...]:
 
 def _waits(telling: Telling, message: Row) -> tuple[str, ...]:
     what = _ACTIONS.get(message["action"], "the next step")
+    if message["action"] == "reconcile" and telling.operation.phase is Phase.UNCERTAIN:
+        what = "the search for its job"
     subject = f"{what} {message['lane'] - 1}" if message["action"] == "deliver" else what
     begins = subject[0].upper() + subject[1:]
     if message["parked_at"] is not None:
