@@ -81,7 +81,6 @@ class Spool:
             own = {file.held.path for file in self._files}
         return [path for path in self.folder.files(self._installation) if path not in own]
 
-    @property
     def open_lines(self) -> frozenset[DispatchId]:
         """What the database does not have yet."""
         with self._turn:

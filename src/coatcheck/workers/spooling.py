@@ -32,6 +32,8 @@ class Spooling:
         self._seams = seams
         self._patience_s = patience_s
         self._held: Counter[DispatchId] = Counter()
+        self._begun: set[DispatchId] = set()
+        """Whose lines may be on the disk: asking the spool itself could wait for a disk."""
         self._complained = False
 
     @asynccontextmanager
@@ -42,8 +44,9 @@ class Spooling:
         try:
             yield
             await watch.over()
-            if watch.began:
+            if dispatch_id in self._begun:
                 await asyncio.to_thread(self._spool.settle, dispatch_id)
+                self._begun.discard(dispatch_id)
         except BaseException:
             # nobody may be there for the next await: the line is on the disk before anything else happens
             self.append_at_once(record())
@@ -54,12 +57,15 @@ class Spooling:
 
     async def let_go(self) -> None:
         """Leave to the replay what nobody saves any more: its saving failed, and nobody began it anew."""
-        for dispatch_id in self._spool.open_lines - set(self._held):
+        open_lines = await asyncio.to_thread(self._spool.open_lines)
+        for dispatch_id in open_lines - set(self._held):
+            self._begun.discard(dispatch_id)
             await asyncio.to_thread(self._spool.let_go, dispatch_id)
 
     async def append(self, record: Record) -> bool:
         """Put the line on the disk, beside the event loop; whether it is there."""
         self._seams.faults.reached(Point.S1_APPENDING)
+        self._begun.add(record.dispatch_id)
         try:
             await asyncio.to_thread(self._spool.append, record)
         except OSError as error:
@@ -71,6 +77,7 @@ class Spooling:
 
     def append_at_once(self, record: Record) -> None:
         """The same without an await."""
+        self._begun.add(record.dispatch_id)
         try:
             self._spool.append(record)
         except OSError as error:
@@ -108,11 +115,6 @@ class _Watch:
         self._record = record
         self._appending: asyncio.Task[bool] | None = None
         self._course = asyncio.create_task(self._watch(), name=_name())
-
-    @property
-    def began(self) -> bool:
-        """Whether there may be a line."""
-        return self._appending is not None
 
     async def over(self) -> None:
         """The end is saved. Strikes and surprises of the writing come out here."""
