@@ -18,11 +18,10 @@ from coatcheck.core.steps import (
     MarkStep,
     Refusal,
     Refused,
-    Settlement,
     SnapshotStep,
     Step,
 )
-from core.operations import DISPATCH, EVENTS, JOB, NOW, OTHER_JOB, OUTPUT, operation_in, snapshot, succeeded
+from core.operations import DISPATCH, EVENTS, NOW, OTHER_JOB, OUTPUT, operation_in, snapshot, succeeded
 
 REPLIES = (Kind.ACCEPTED, Kind.FAILED_WITH_ID, Kind.REJECTED, Kind.THROTTLED, Kind.NOT_SENT, Kind.DOUBTED)
 KNOWN = (Phase.ACCEPTED, Phase.SUBMISSION_FAILED)
@@ -146,42 +145,6 @@ def test_a_withdrawn_operation_is_not_marked() -> None:
 
     assert isinstance(answer, Refusal)
     assert answer.code is Refused.WITHDRAWN
-
-
-LATER = NOW + timedelta(microseconds=1)
-
-
-@pytest.mark.parametrize(
-    "early",
-    [
-        ev.ProveAbsent(actor="ann", reason="listed", quiescent_at=LATER),
-        ev.Redispatch(actor="ann", reason="needed", quiescent_at=LATER),
-        ev.RequestRedispatch(actor="ann", reason="needed", quiescent_at=LATER),
-    ],
-)
-def test_no_new_authorisation_while_a_paused_worker_could_still_send(early: ev.Event) -> None:
-    answer = advance(operation_in(Phase.UNCERTAIN), early, NOW)
-
-    assert isinstance(answer, Refusal)
-    assert answer.code is Refused.NOT_QUIESCENT
-
-
-@pytest.mark.parametrize(
-    ("kind", "outcome", "settles"),
-    [(Kind.PROVE_ABSENT, Outcome.PROVEN_ABSENT, Settlement.FREE), (Kind.REDISPATCH, None, Settlement.SPENT)],
-)
-def test_a_decision_to_send_again_authorises_one_more_post_and_settles_the_former(
-    kind: Kind, outcome: Outcome | None, settles: Settlement
-) -> None:
-    step = advance(operation_in(Phase.UNCERTAIN, cancel_requested_at=NOW), EVENTS[kind], NOW)
-
-    assert isinstance(step, DecideStep)
-    assert step.authorises
-    assert step.clears_withdrawal
-    assert step.outcome is outcome
-    assert step.settles is settles
-    assert step.actor == "ann"
-    assert step.lanes == (Aim(lane=0, action=Action.DISPATCH),)
 
 
 @pytest.mark.parametrize(
@@ -393,23 +356,3 @@ def test_deliveries_touch_their_own_lane_and_never_the_render(phase: Phase) -> N
     assert failed.lanes == (Park(lane=1, action=Action.DELIVER, reason=ParkReason.DELIVERY_FAILED),)
     assert isinstance(expired, DeliverStep)
     assert expired.lanes[0] == Look()
-
-
-@pytest.mark.parametrize("phase", KNOWN)
-def test_only_what_is_missing_or_stalled_can_be_written_off_once_the_job_is_known(phase: Phase) -> None:
-    write_off = ev.WriteOff(actor="ann", reason="gone")
-
-    missing = advance(operation_in(phase, render_state=RenderState.MISSING), write_off, NOW)
-    stalled = advance(operation_in(phase), replace(write_off, stalled=True), NOW)
-
-    assert isinstance(missing, DecideStep)
-    assert missing.phase is Phase.ABANDONED
-    assert isinstance(stalled, DecideStep)
-
-
-def test_an_adopted_job_is_observed() -> None:
-    step = advance(operation_in(Phase.UNCERTAIN), EVENTS[Kind.ADOPT], NOW)
-
-    assert isinstance(step, DecideStep)
-    assert step.remote_job_id == JOB
-    assert step.lanes == (Aim(lane=0, action=Action.OBSERVE),)
