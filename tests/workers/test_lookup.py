@@ -15,7 +15,7 @@ from coatcheck.core.operation import OperationId
 from coatcheck.seams import Point
 from coatcheck.sim import ServiceSettings, ThreadedService, simulated_service
 from faults.child import KILLED
-from faults.strike import Strike
+from faults.strike import Deed, Strike
 from sim_service.raw_client import exchange, get, request_bytes
 from store.ground import Ground
 from workers.studio import LOST, Studio
@@ -76,6 +76,13 @@ def test_a_worker_that_is_killed_in_its_post_costs_a_lookup_and_no_second_post(s
     studio.finish()
     assert stands(studio, order) == ("accepted", "delivered")
     assert (len(studio.sim.posts), len(studio.dispatches(order))) == (1, 1)
+
+
+def test_an_error_that_nobody_foresaw_costs_a_lookup_and_no_second_post(studio: Studio) -> None:
+    order = studio.order(job={"queued_s": 0, "processing_s": 0.15})
+    studio.work(Strike(point=Point.D10_RESPONSE_COMPLETE, deed=Deed.RAISE))
+    assert stands(studio, order) == ("accepted", "delivered")
+    assert len(studio.sim.posts) == 1
 
 
 @pytest.mark.parametrize("point", [Point.R3_DECISION_COMMIT_SENT, Point.R4_DECIDED])
