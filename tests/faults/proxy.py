@@ -6,6 +6,7 @@ It follows the protocol only as far as it must: it finds the exchange that it is
 import asyncio
 import enum
 import shutil
+import socket
 import struct
 import tempfile
 import threading
@@ -26,16 +27,35 @@ class Side(enum.Enum):
     REPLY = enum.auto()
 
 
+class End(enum.Enum):
+    """How the client learns of it; a reset reaches it only where it came by TCP."""
+
+    FIN = enum.auto()
+    RST = enum.auto()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cut:
-    """Where to cut: after this share of the bytes of the request, which is then never executed, or of the reply to an executed one."""
+    """Where to cut: after so many bytes, or this share of them, of the request or of the reply to one that was executed.
+
+    A request of which a byte is missing is never executed; of a whole one the reply is not waited for, so it may still be executing.
+    """
 
     side: Side
-    share: float
+    share: float = 0.0
+    at_bytes: int | None = None
+    end: End = End.FIN
+
+    def of(self, exchange: bytes) -> bytes:
+        """What gets through."""
+        return exchange[: round(len(exchange) * self.share) if self.at_bytes is None else self.at_bytes]
 
 
 class _Lost(Exception):
     """The connection was cut."""
+
+    def __init__(self, end: End) -> None:
+        self.end = end
 
 
 class Proxy:
@@ -46,13 +66,18 @@ class Proxy:
         self._marker = marker
         self._cuts = iter(cuts)
         self.cut_count = 0
+        self.sizes: list[tuple[int, int]] = []
+        """The bytes of request and reply of each marked exchange that passed."""
 
     async def converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Carry one connection."""
         above, below = await asyncio.open_unix_connection(self._server)
         try:
             await _Conversation(self, reader, writer, above, below).run()
-        except (_Lost, OSError, asyncio.IncompleteReadError):
+        except _Lost as lost:
+            if lost.end is End.RST:
+                writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        except (OSError, asyncio.IncompleteReadError):
             return
         finally:
             for each in (writer, below):
@@ -85,11 +110,13 @@ class _Conversation:
             cut = self.proxy.next_cut() if marked else None
             if cut is not None and cut.side is Side.REQUEST:
                 self.proxy.cut_count += 1
-                self.below.write(request[: round(len(request) * cut.share)])
+                self.below.write(cut.of(request))
                 await self.below.drain()
-                raise _Lost
+                raise _Lost(cut.end)
             self.below.write(request)
-            await self._reply(cut)
+            reply_bytes = await self._reply(cut)
+            if marked:
+                self.proxy.sizes.append((len(request), reply_bytes))
 
     async def _request(self, names: set[bytes]) -> tuple[bytes, bool]:
         """Messages up to the one that asks for a reply, and whether the statement that they run is a marked one."""
@@ -108,8 +135,8 @@ class _Conversation:
             if kind == SYNC:
                 return request, marked
 
-    async def _reply(self, cut: Cut | None) -> None:
-        """The reply, up to where the server is ready again: what was committed is committed by then."""
+    async def _reply(self, cut: Cut | None) -> int:
+        """The reply, up to where the server is ready again: what was committed is committed by then. Its bytes."""
         reply = b""
         while True:
             kind, message = await _message(self.above)
@@ -118,10 +145,11 @@ class _Conversation:
                 break
         if cut is not None:
             self.proxy.cut_count += 1
-            self.writer.write(reply[: round(len(reply) * cut.share)])
+            self.writer.write(cut.of(reply))
             await self.writer.drain()
-            raise _Lost
+            raise _Lost(cut.end)
         self.writer.write(reply)
+        return len(reply)
 
 
 async def _message(reader: asyncio.StreamReader) -> tuple[bytes, bytes]:
@@ -130,8 +158,10 @@ async def _message(reader: asyncio.StreamReader) -> tuple[bytes, bytes]:
 
 
 @contextmanager
-def cutting(url: str, marker: bytes, cuts: Iterable[Cut | None]) -> Iterator[tuple[Proxy, str]]:
-    """A proxy before the server of `url`, and the address by which it is reached."""
+def cutting(
+    url: str, marker: bytes, cuts: Iterable[Cut | None], *, by_tcp: bool = False
+) -> Iterator[tuple[Proxy, str]]:
+    """A proxy before the server of `url`, and the address by which it is reached: a local socket, or a port of the loopback."""
     parts = urlsplit(url)
     server = f"{parse_qs(parts.query)['host'][0]}/.s.PGSQL.{PORT}"
     folder = Path(tempfile.mkdtemp(prefix="pg-"))
@@ -141,6 +171,8 @@ def cutting(url: str, marker: bytes, cuts: Iterable[Cut | None]) -> Iterator[tup
     thread.start()
 
     async def begin() -> asyncio.Server:
+        if by_tcp:
+            return await asyncio.start_server(proxy.converse, "127.0.0.1", 0, limit=2**24)
         return await asyncio.start_unix_server(proxy.converse, folder / f".s.PGSQL.{PORT}", limit=2**24)
 
     async def end() -> None:
@@ -151,8 +183,11 @@ def cutting(url: str, marker: bytes, cuts: Iterable[Cut | None]) -> Iterator[tup
         await asyncio.gather(*tasks, return_exceptions=True)
 
     listening = asyncio.run_coroutine_threadsafe(begin(), loop).result(10)
+    address = f"host={quote(str(folder), safe='')}&port={PORT}"
+    if by_tcp:
+        address = f"host=127.0.0.1&port={listening.sockets[0].getsockname()[1]}&sslmode=disable&gssencmode=disable"
     try:
-        yield proxy, parts._replace(query=f"host={quote(str(folder), safe='')}&port={PORT}").geturl()
+        yield proxy, parts._replace(query=address).geturl()
     finally:
         with suppress(TimeoutError):
             asyncio.run_coroutine_threadsafe(end(), loop).result(10)

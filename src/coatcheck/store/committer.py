@@ -159,8 +159,12 @@ class Committer:
             outcomes = await asyncio.gather(self._answered(lane, batch, in_doubt=in_doubt), return_exceptions=True)
             match answers := outcomes[0]:
                 case Exception():
-                    in_doubt = in_doubt or (trouble(answers) is Trouble.UNKNOWN and lane.resolve is not None)
+                    is_news = not in_doubt and lane.resolve is not None and trouble(answers) is Trouble.UNKNOWN
+                    in_doubt = in_doubt or is_news
                     batch = await self._failed(lane, batch, answers, in_doubt=in_doubt)
+                    # the first look is taken at once: what broke may have been the connection alone
+                    if batch and not is_news:
+                        await self._seams.sleep(self._seams.jitter.between(*_PAUSE_S))
                 case BaseException():
                     raise answers
                 case _:
@@ -214,8 +218,6 @@ class Committer:
                 pass
             case _:
                 assert_never(kind)
-        if batch:
-            await self._seams.sleep(self._seams.jitter.between(*_PAUSE_S))
         return batch
 
     def _give_up(self) -> None:

@@ -16,6 +16,7 @@ from psycopg.rows import dict_row
 from coatcheck.errors import CommitUnknown, Unavailable
 from coatcheck.seams import Seams
 from coatcheck.store.reaching import unreachable
+from coatcheck.store.statements import statement
 
 Row = dict[str, Any]
 
@@ -28,7 +29,9 @@ OPTIONS: Mapping[str, Any] = {
     "keepalives_count": 3,
     "connect_timeout": CONNECT_TIMEOUT_S,
 }
-_WARNED = "01000"
+WARNED = "01000"
+"""The class of a warning: the commit stands here, and a standby may not have it."""
+_OUTLAST_TRIES, _OUTLAST_PAUSE_S = 40, 0.05
 
 
 class Trouble(enum.Enum):
@@ -77,6 +80,8 @@ class Database:
         self._connection: psycopg.AsyncConnection[Row] | None = None
         self._turn = asyncio.Lock()
         self._warned = False
+        self._session = 0
+        self._lost_sessions: set[int] = set()
 
     async def fetch(
         self, text: str, parameters: Mapping[str, Any] | None = None, *, prepare: bool = True
@@ -99,12 +104,29 @@ class Database:
             raise CommitUnknown(message, next="Look for what the statement would have written.")
         return rows
 
+    async def outlast(self) -> None:
+        """Wait until the sessions of connections that broke have ended: till then they may carry out what they were sent.
+
+        Two seconds at most, for a server that cannot know of the break keeps such a session for long; and behind a pooler it is not found.
+        Raises as `fetch` does.
+        """
+        text = statement("store", "find_sessions")
+        for _ in range(_OUTLAST_TRIES):
+            if not self._lost_sessions:
+                return
+            rows = await self.fetch(text, {"pid": list(self._lost_sessions), "name": _application(self._name)})
+            self._lost_sessions &= {row["pid"] for row in rows}
+            if self._lost_sessions:
+                await self._seams.sleep(_OUTLAST_PAUSE_S)
+        self._lost_sessions.clear()
+
     async def _after(self, error: BaseException) -> None:
         """A connection that a failure or a cancellation may have left half-way is not used again."""
         statement_failed = isinstance(error, psycopg.Error) and error.sqlstate is not None
         connection = self._connection
         if connection is not None and (not statement_failed or connection.broken or connection.closed):
             self._connection = None
+            self._lost_sessions.add(self._session)
             await connection.close()
         if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError) and not statement_failed:
             raise CommitUnknown(
@@ -115,10 +137,12 @@ class Database:
         if self._connection is None or self._connection.closed:
             self._connection = await connect(self._url, self._name)
             self._connection.add_notice_handler(self._notice)
+            # asked while it is open: of a connection that broke, libpq no longer tells
+            self._session = self._connection.info.backend_pid
         return self._connection
 
     def _notice(self, diagnostic: psycopg.errors.Diagnostic) -> None:
-        self._warned = self._warned or diagnostic.sqlstate == _WARNED
+        self._warned = self._warned or diagnostic.sqlstate == WARNED
 
     async def close(self) -> None:
         """Close the connection; a later statement opens a new one."""
@@ -128,11 +152,15 @@ class Database:
                 await connection.close()
 
 
+def _application(name: str) -> str:
+    return f"coatcheck {name}"
+
+
 async def connect(url: str, name: str) -> psycopg.AsyncConnection[Row]:
     """Open an autocommit connection. Raises `Unavailable` when the server cannot be reached; its text shows neither user nor password."""
     try:
         return await psycopg.AsyncConnection.connect(
-            url, autocommit=True, row_factory=dict_row, application_name=f"coatcheck {name}", **OPTIONS
+            url, autocommit=True, row_factory=dict_row, application_name=_application(name), **OPTIONS
         )
     except (psycopg.OperationalError, psycopg.ProgrammingError) as error:
         raise unreachable(error, url) from None

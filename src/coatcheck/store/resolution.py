@@ -1,7 +1,8 @@
 """What became of steps whose commit nobody saw: told by what they would have left behind, never by asking whether a commit took place.
 
-The operations are locked first, so a commit that is still under way is waited for; and the asking is a commit of its own, so an answer
-that no standby confirmed is none: the connection warns, and the committer asks again. Of a step without traces the answer is None.
+The session that broke is outlasted and the operations are locked, so a commit that is still under way is waited for; and the asking is a
+commit of its own, so an answer that no standby confirmed is none: the connection warns, and the committer asks again. Of a step without
+traces the answer is None.
 
 A mark is the exception: found or not, its answer stays UNKNOWN, because no POST may ever follow it. Found, it has its revision.
 """
@@ -95,6 +96,8 @@ class Resolution:
             "operation_id": [save.step.operation_id for save in batch],
             **{name: columns.get(name, nothing) for name in _NAMES},
         }
+        # a session that has not begun with what it was sent holds no lock yet
+        await self._database.outlast()
         while True:
             rows = await self._database.fetch(statement("store", "resolve"), parameters)
             if not any(row["is_outdated"] for row in rows):
