@@ -22,6 +22,7 @@ READING = {
     "providers pause": ["providers", "pause", "genace", "--reason", "r"],
     "providers resume": ["providers", "resume", "genace", "--reason", "r"],
     "stats": ["stats"],
+    "audit": ["audit"],
 }
 """Each command that needs the schema, with arguments that are right."""
 CONNECTING = {**READING, "migrate up": ["migrate", "up"], "migrate status": ["migrate", "status"]}

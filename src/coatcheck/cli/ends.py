@@ -79,7 +79,9 @@ def ending_of(error: BaseException, needs: str) -> Ending | None:
         case CycloptsError():
             return _usage(error)
         case KeyboardInterrupt():
-            return Ending(code="interrupted", message="interrupted", next="", exit_code=INTERRUPTED)
+            # a command that can go on where it was left notes how
+            note = "; ".join(getattr(error, "__notes__", ()))
+            return Ending(code="interrupted", message="interrupted", next=note, exit_code=INTERRUPTED)
         case ImportError():
             extra = _missing_extra(error, needs)
             return None if extra is None else _known(extra)

@@ -20,6 +20,7 @@ COMMANDS = {
     "providers pause": ("coatcheck.cli.providers:pause", "Stop the dispatches of a provider's account."),
     "providers resume": ("coatcheck.cli.providers:resume", "Let a provider's account dispatch again."),
     "stats": ("coatcheck.cli.stats:stats", "Measures that tell the cause of a backlog."),
+    "audit": ("coatcheck.cli.audit:audit", "Check the invariants on live data, reading only."),
     "doctor": ("coatcheck.cli.doctor:doctor", "Check settings, database, schema, leases and sink."),
     "sim": ("coatcheck.cli.sim:sim", "Run the simulated remote service."),
 }
