@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 from coatcheck.core import events as ev
 from coatcheck.core.evidence import Exchange, Stage
 from coatcheck.core.operation import Operation, OperationId, RemoteJobId
+from coatcheck.seams import Faults, Point, Seams
 from coatcheck.spool import record as records
 from coatcheck.spool.folder import Folder
 from coatcheck.spool.own import Spool
@@ -62,9 +64,10 @@ class Host:
                 await replayer.replay()
 
     @asynccontextmanager
-    async def replayers(self, worker: str) -> AsyncIterator[Callable[[], Replayer]]:
+    async def replayers(self, worker: str, seams: Seams | None = None) -> AsyncIterator[Callable[[], Replayer]]:
         """Starts workers, one after another, over one connection."""
         async with desk_on(self.ground.database) as desk, asyncio.timeout(60):
+            desk.seams = seams or desk.seams
             line = Database(self.ground.database.url, seams=desk.seams, name="replay")
             yield lambda: Replayer(Spool(self.folder, self.installation, worker), desk, line)
             await line.close()
@@ -301,4 +304,39 @@ def test_a_line_that_the_database_refuses_waits_and_its_neighbours_do_not(ground
     ground.sql("alter table coatcheck.remote_jobs drop constraint struck")
     host.replay()
     assert ground.operation(refused_id).phase == "accepted"
+    assert host.names() == []
+
+
+class Lost(Faults):
+    """The connection to the database is lost just before the `nth` end is saved."""
+
+    def __init__(self, ground: Ground, nth: int) -> None:
+        self._ground = ground
+        self._left = nth
+
+    def reached(self, point: Point, count: int = 0) -> None:
+        self._left -= point is Point.D12_SAVE_COMMIT_SENT
+        if self._left == 0 and point is Point.D12_SAVE_COMMIT_SENT:
+            self._ground.sql(
+                "select pg_terminate_backend(pid, 5000) from pg_stat_activity where application_name = 'coatcheck replay'"
+                " and datname = current_database()"
+            )
+
+
+def test_a_database_that_goes_away_in_the_middle_puts_the_rest_off(
+    ground: Ground, host: Host, caplog: pytest.LogCaptureFixture
+) -> None:
+    ends = [accepted(ground, f"k{number}", f"job-{number}") for number in range(3)]
+    file = host.left(*(end for _, end in ends))
+
+    async def story() -> None:
+        async with host.replayers("alive-1", replace(Seams.real(), faults=Lost(ground, 2))) as started:
+            await started().replay()
+
+    asyncio.run(story())
+    assert [ground.operation(operation_id).phase for operation_id, _ in ends] == ["accepted", *["dispatching"] * 2]
+    assert host.names() == [file.name]
+    assert "replay put off" in caplog.text
+    host.replay()
+    assert {(ground.operation(one).phase, ground.operation(one).revision) for one, _ in ends} == {("accepted", 2)}
     assert host.names() == []

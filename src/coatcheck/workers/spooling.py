@@ -8,7 +8,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 
 from coatcheck.core.identity import operation_text
 from coatcheck.core.operation import DispatchId
@@ -20,6 +20,8 @@ logger = logging.getLogger(__name__)
 
 PATIENCE_S = 1.0
 """How long the database may take before the end of a POST is kept on the disk, too."""
+_LOOK_S = 0.1
+"""How often it is looked whether the database is known to be away."""
 _AGAIN_S = 5.0
 
 
@@ -85,11 +87,9 @@ class Spooling:
         else:
             self._kept(record)
 
-    async def wait(self) -> None:
-        """Until the database is away or has had its time."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(self._patience_s):
-                await self._away.wait()
+    def is_due(self, waited_s: float) -> bool:
+        """Whether the database is known to be away, or has had its time."""
+        return self._away.is_set() or waited_s >= self._patience_s
 
     async def rest(self) -> None:
         """Between two tries of a disk that refuses."""
@@ -108,30 +108,46 @@ class Spooling:
 
 
 class _Watch:
-    """Writes the line when it is time. A thread that writes is never left behind: the line would be open for ever."""
+    """Writes the line when it is time. A thread that writes is never left behind: the line would be open for ever.
+
+    It is a timer and no task for as long as all is well, which is nearly always.
+    """
 
     def __init__(self, spooling: Spooling, record: Callable[[], Record]) -> None:
         self._spooling = spooling
         self._record = record
+        self._loop = asyncio.get_running_loop()
+        self._began = self._loop.time()
+        self._name = _name()
+        self._timer: asyncio.TimerHandle | None = None
+        self._course: asyncio.Task[None] | None = None
         self._appending: asyncio.Task[bool] | None = None
-        self._course = asyncio.create_task(self._watch(), name=_name())
+        self._look()
 
     async def over(self) -> None:
         """The end is saved. Strikes and surprises of the writing come out here."""
-        if self._course.done():
+        if self._course is not None and self._course.done():
             self._course.result()
-        self._course.cancel()
+        self.cancel()
         if self._appending is not None:
             await self._appending
 
     def cancel(self) -> None:
         """Write nothing from now on; what a thread has begun it ends."""
-        self._course.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._course is not None:
+            self._course.cancel()
 
-    async def _watch(self) -> None:
-        await self._spooling.wait()
+    def _look(self) -> None:
+        if self._spooling.is_due(self._loop.time() - self._began):
+            self._course = asyncio.create_task(self._keep(), name=self._name)
+        else:
+            self._timer = self._loop.call_later(_LOOK_S, self._look)
+
+    async def _keep(self) -> None:
         while True:
-            self._appending = asyncio.create_task(self._spooling.append(self._record()), name=_name())
+            self._appending = asyncio.create_task(self._spooling.append(self._record()), name=self._name)
             if await asyncio.shield(self._appending):
                 return
             await self._spooling.rest()
