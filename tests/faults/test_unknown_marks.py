@@ -4,10 +4,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import psycopg
+import pytest
 from psycopg.rows import TupleRow
 
 from faults.child import KILLED
-from faults.proxy import Cut, Side, cutting
+from faults.proxy import Cut, End, Side, cutting
 from faults.stage import Stage
 from waiting import until
 
@@ -17,7 +18,6 @@ MARKING = (
     "select pid from pg_stat_activity where datname = current_database() and query like '%%may be sent from now on%%'"
     " and wait_event_type = 'Lock'"
 )
-CUTS = [Cut(side=side, share=at / 12) for side in Side for at in range(12)]
 
 
 def outcomes(stage: Stage) -> list[list[str]]:
@@ -50,12 +50,15 @@ def gate_at_the_mark(stage: Stage) -> Iterator[psycopg.Connection[TupleRow]]:
         yield connection
 
 
-def test_a_mark_cut_at_any_share_of_request_or_reply_is_not_followed_by_a_post(stage: Stage) -> None:
-    stage.enqueue(count=len(CUTS))
-    with cutting(stage.database.url, MARK, CUTS) as (proxy, url):
+@pytest.mark.parametrize("end", End)
+def test_a_mark_cut_at_any_share_of_request_or_reply_is_not_followed_by_a_post(stage: Stage, end: End) -> None:
+    """At every byte, and without a worker around it: tests/store/test_cut_commits.py."""
+    cuts = [Cut(side=side, share=at / 12, end=end) for side in Side for at in range(12)]
+    stage.enqueue(count=len(cuts))
+    with cutting(stage.database.url, MARK, cuts, by_tcp=end is End.RST) as (proxy, url):
         stage.url = url
         stage.work(COATCHECK_CONCURRENCY__DISPATCH="1")
-        assert proxy.cut_count == len(CUTS)
+        assert proxy.cut_count == len(cuts)
     delivered_once_each(stage)
     ends = outcomes(stage)
     assert sorted(map(len, ends)) == [1] * 12 + [2] * 12
