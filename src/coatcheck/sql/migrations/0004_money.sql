@@ -66,7 +66,10 @@ begin
   if refusal is not null then
     return jsonb_build_object('result', 'refused', 'reason', refusal);
   end if;
-  select coalesce((request ->> 'estimate')::numeric, configured.default_estimate), coalesce(request ->> 'unit', configured.unit, 'credits')
+  -- a default in one unit says nothing of an amount in another
+  select coalesce((request ->> 'estimate')::numeric,
+      case when configured.unit = coalesce(request ->> 'unit', configured.unit) then configured.default_estimate end),
+      coalesce(request ->> 'unit', configured.unit, 'credits')
     into amount, money
     from (select) as one_row left join providers as configured on configured.name = destination;
   -- what has a limit needs an amount to hold; a key that is there already is answered as it is

@@ -135,8 +135,8 @@ money as materialized (
   cross join lateral (select case
       when not judged.rises then 'as_it_was'
       when coatcheck.outcome_rank(judged.outcome) = 2 then 'nothing'
-      -- an id that concludes re-opens what was settled: the hold is taken again, whatever the limit
-      when judged.status = 'applied' and judged.remote_job_id is not null then 'open'
+      -- an id that concludes re-opens what was settled, and so does one that leads into doubt: the hold is taken again, whatever the limit
+      when judged.status in ('applied', 'owned') and judged.remote_job_id is not null then 'open'
       -- a paid job that no operation took, and a doubt that nobody can decide any more
       when judged.status = 'evidence' and (judged.remote_job_id is not null or judged.vanished) then 'spent'
       when judged.vanished then 'open'

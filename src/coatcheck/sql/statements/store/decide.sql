@@ -60,23 +60,25 @@ judged as materialized (
   from guarded
 ),
 open_dispatches as materialized (
-  select held.dispatch_id, held.outcome, held.held, held.unit, held.settled_at
+  select held.dispatch_id, held.outcome, held.held, held.charged, held.unit, held.settled_at
   from coatcheck.dispatches as held
   where held.dispatch_id in (
     select dispatch_id from judged where status = 'applied' and (outcome is not null or settles is not null))
   order by held.dispatch_id
   for no key update
 ),
--- what is settled already stays: a decision spends nothing twice
+-- what is settled already stays: a decision spends nothing twice; an id that concludes re-opens it: the hold is taken again
 money as materialized (
-  select judged.tenant_id, open_dispatches.dispatch_id, open_dispatches.unit, open_dispatches.held,
-    case judged.settles when 'spent' then open_dispatches.held else 0 end as charged_now
+  select judged.tenant_id, open_dispatches.dispatch_id, open_dispatches.unit, open_dispatches.held, open_dispatches.charged as was_charged,
+    judged.remote_job_id is not null as reopens,
+    case when judged.remote_job_id is not null then null when judged.settles = 'spent' then open_dispatches.held else 0 end as charged_now
   from open_dispatches
   join judged using (dispatch_id)
-  where judged.status = 'applied' and judged.settles is not null and open_dispatches.settled_at is null
+  where judged.status = 'applied' and case when judged.remote_job_id is not null then open_dispatches.settled_at is not null
+    else judged.settles is not null and open_dispatches.settled_at is null end
 ),
 amounts as (
-  select tenant_id, unit, -held as held, charged_now as charged
+  select tenant_id, unit, case when reopens then held else -held end as held, coalesce(charged_now, 0) - coalesce(was_charged, 0) as charged
   from money
 ),
 -- include: allowances
@@ -125,9 +127,9 @@ outcomes as (
       else judged.outcome end,
     cause = coalesce(held.cause, judged.reason),
     remote_job_id = coalesce(held.remote_job_id, judged.remote_job_id),
-    charged = coalesce(money.charged_now, held.charged),
-    basis = case when money.dispatch_id is null then held.basis else 'assumed' end,
-    settled_at = case when money.dispatch_id is null then held.settled_at else coatcheck.lease_now() end
+    charged = case when money.dispatch_id is null then held.charged else money.charged_now end,
+    basis = case when money.dispatch_id is null then held.basis when not money.reopens then 'assumed' end,
+    settled_at = case when money.dispatch_id is null then held.settled_at when not money.reopens then coatcheck.lease_now() end
   from open_dispatches
   join judged using (dispatch_id)
   left join money using (dispatch_id)
