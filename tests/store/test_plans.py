@@ -36,6 +36,7 @@ BIG = {
     "snapshots",
     "remote_jobs",
     "incidents",
+    "allowances",
 }
 CROWD: Sequence[LiteralString] = (
     """insert into coatcheck.operations (operation_id, tenant_id, operation_key, provider, specification_hash, authorised_by, created_at,
@@ -62,6 +63,8 @@ CROWD: Sequence[LiteralString] = (
        select operation_id, 0, 's', now() from coatcheck.operations where operation_key like 'crowd%'""",
     """insert into coatcheck.incidents select operation_id, 'k', 'ours', 'd', 1, now(), now() from coatcheck.operations
        where operation_key like 'crowd%'""",
+    """insert into coatcheck.allowances (tenant_id, unit, ceiling, set_by, updated_at)
+       select 'purse' || n, 'credits', 1, 'crowd', now() from generate_series(1, 5000) as n""",
     "analyze",
 )
 
@@ -216,7 +219,32 @@ def test_a_save_reaches_its_operations_by_their_key(planner: Planner, name: str,
     plan = planner.plan("store", name, parameters, generic=generic)
     assert plan.scanned.isdisjoint(BIG)
     assert {"operations_pkey", "outbox_pkey"} <= plan.indexes
+    assert ("allowances_pkey" in plan.indexes) is (name != "deliver")
     planner.ground.sql("delete from coatcheck.operations where operation_key like %s", f"{name}%")
+
+
+@pytest.mark.parametrize(
+    ("name", "indexes"),
+    [
+        ("change_allowance", {"allowances_pkey"}),
+        ("open_allowance", {"operations_key", "dispatches_number"}),
+        ("list_allowances", {"allowances_pkey", "operations_pkey"}),
+        ("wake_allowance", {"operations_key", "outbox_pkey"}),
+    ],
+)
+def test_an_allowance_is_found_by_its_tenant(planner: Planner, name: str, indexes: set[str]) -> None:
+    """What waits is looked for among all messages, which are those of unfinished operations only."""
+    place = {"tenant_id": "small", "unit": "credits", "after_tenant": "", "after_unit": "", "size": 10}
+    planner.ground.sql(
+        "update coatcheck.outbox set wait_reason = 'allowance' where action = 'dispatch' and lease_token % 99 = 0"
+    )
+    planner.ground.sql("analyze coatcheck.outbox")
+    values = {**place, "ceiling": 5, "actor": "ada"}
+    needed = {found for found, _ in PARAMETER.findall(statement("store", name))}
+    plan = planner.plan("store", name, {each: values[each] for each in needed}, generic=False)
+    # two indexes begin with the tenant
+    assert {found.replace("operations_tenant_idx", "operations_key") for found in plan.indexes} == indexes
+    assert plan.scanned <= {"outbox"}
 
 
 @pytest.mark.parametrize("name", ["renew", "release", "acknowledge", "park"])

@@ -23,3 +23,17 @@ def utf8(name: str, value: str) -> str:
             f"{name}: expected UTF-8, got other bytes", next="type it in a terminal whose encoding is UTF-8"
         ) from None
     return value
+
+
+def given(name: str, text: str) -> str:
+    """An argument that has to say something. Raises `Refused` for nothing and for bytes that are not UTF-8."""
+    if not text.strip():
+        raise Refused(f"{name}: expected some words, got nothing", next=f"add {name} 'some words'")
+    return utf8(name, text)
+
+
+def actor_of(actor: str | None) -> str:
+    """Who decides: who was named, else the account that runs this. Raises `Refused` as `given` does."""
+    from getpass import getuser  # noqa: PLC0415 - `enqueue` never asks
+
+    return given("--actor", getuser() if actor is None else actor)

@@ -1,14 +1,14 @@
-"""`providers list|pause|resume`: a pause stops the marks of an account, so no POST follows it."""
+"""`providers list|set|pause|resume`: what dispatches are expected to cost, and a pause that stops an account's marks, so no POST follows it."""
 
 import asyncio
-import getpass
 from dataclasses import asdict, replace
 from typing import Annotated
 
 from cyclopts import Parameter
 
+from coatcheck.cli.amounts import NONE, amount_or_none, exact, unit_of
 from coatcheck.cli.opening import database
-from coatcheck.cli.options import Actor, AsJson, Reason, utf8
+from coatcheck.cli.options import Actor, AsJson, Reason, actor_of, given
 from coatcheck.cli.output import say, write_line, write_object
 from coatcheck.cli.visible import visible
 from coatcheck.config import Settings
@@ -18,7 +18,7 @@ from coatcheck.store.db import Database
 from coatcheck.store.pauses import ProviderRow
 
 Name = Annotated[str, Parameter(help="The provider's configured name.")]
-_COLUMNS = ("name", "account", "kind", "paused at", "reason", "by")
+_COLUMNS = ("name", "account", "kind", "estimate", "unit", "paused at", "reason", "by")
 
 
 def list_providers(*, as_json: AsJson = False) -> None:
@@ -36,15 +36,57 @@ def list_providers(*, as_json: AsJson = False) -> None:
     from coatcheck.cli.tables import show, table  # noqa: PLC0415 - for people only
 
     cells = (
-        (row.name, row.account, row.kind, row.dispatch_paused_at, row.dispatch_pause_reason, row.dispatch_paused_by)
+        (
+            *(row.name, row.account, row.kind, exact(row.default_estimate), row.unit),
+            *(row.dispatch_paused_at, row.dispatch_pause_reason, row.dispatch_paused_by),
+        )
         for row in rows
     )
     show(table(_COLUMNS, cells))
 
 
+def set_provider(
+    name: Name,
+    /,
+    *,
+    estimate: Annotated[
+        str | None,
+        Parameter(
+            allow_leading_hyphen=True, help=f"What an operation that names no estimate holds; {NONE} for nothing."
+        ),
+    ] = None,
+    unit: Annotated[str | None, Parameter(help="The unit of the estimate; without it, the one that NAME has.")] = None,
+    reason: Reason,
+    actor: Actor = None,
+    as_json: AsJson = False,
+) -> None:
+    """Set what a dispatch of NAME is expected to cost where an operation does not say it; what is held already stays."""
+    if estimate is None:
+        raise Refused(
+            "--estimate: expected an amount, got none",
+            next=f"add --estimate 2, or --estimate {NONE}; another unit needs its amount as well",
+        )
+    amount, of = amount_or_none("--estimate", estimate), None if unit is None else unit_of("--unit", unit)
+    why, who = given("--reason", reason), actor_of(actor)
+
+    async def run() -> ProviderRow:
+        async with database() as (opened, settings):
+            await _make_known(opened, settings, name)
+            return await pauses.change(opened, name, default_estimate=amount, unit=of)
+
+    found = asyncio.run(run())
+    told = f"{visible(why)} ({visible(who)})"
+    if as_json:
+        say(f"set {visible(name)}: {told}")
+        write_object(asdict(found))
+    else:
+        figure = exact(found.default_estimate) or "no amount"
+        write_line(f"{visible(found.name)} is expected to cost {figure} {visible(found.unit)}: {told}")
+
+
 def pause(name: Name, /, *, reason: Reason, actor: Actor = None, as_json: AsJson = False) -> None:
     """Stop the dispatches of NAME's account from the next mark on; POSTs that are under way end as they do."""
-    why, who = _given("--reason", reason), _actor(actor)
+    why, who = given("--reason", reason), actor_of(actor)
 
     async def run() -> ProviderRow:
         async with database() as (opened, settings):
@@ -56,7 +98,7 @@ def pause(name: Name, /, *, reason: Reason, actor: Actor = None, as_json: AsJson
 
 def resume(name: Name, /, *, reason: Reason, actor: Actor = None, as_json: AsJson = False) -> None:
     """Let NAME's account dispatch again; what waited for it is due at once."""
-    why, who = _given("--reason", reason), _actor(actor)
+    why, who = given("--reason", reason), actor_of(actor)
 
     async def run() -> ProviderRow:
         async with database() as (opened, settings):
@@ -80,13 +122,3 @@ def _tell(row: ProviderRow, what: str, reason: str, *, as_json: bool) -> None:
         write_object(asdict(row))
     else:
         write_line(f"{what} {visible(row.name)}, account {visible(row.account)}: {reason}")
-
-
-def _actor(actor: str | None) -> str:
-    return _given("--actor", getpass.getuser() if actor is None else actor)
-
-
-def _given(name: str, text: str) -> str:
-    if not text.strip():
-        raise Refused(f"{name}: expected some words, got nothing", next=f"add {name} 'some words'")
-    return utf8(name, text)

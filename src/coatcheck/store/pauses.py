@@ -1,5 +1,9 @@
-"""Configured providers and the pause of an account's dispatch: a row that every mark locks, so no POST follows a committed pause."""
+"""Configured providers and the pause of an account's dispatch: a row that every mark locks, so no POST follows a committed pause.
 
+The row has the one default estimate there is: what an operation holds that names none, when it is enqueued or else when it is marked.
+"""
+
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -50,7 +54,13 @@ async def resume(database: Database, name: str) -> ProviderRow:
     return await _change(database, "resume_provider", name, {"name": name})
 
 
-async def _change(database: Database, what: str, name: str, parameters: dict[str, str]) -> ProviderRow:
+async def change(database: Database, name: str, *, default_estimate: Decimal | None, unit: str | None) -> ProviderRow:
+    """Another default estimate, None for none; without a unit, in the one that the provider has. Raises `NotFound`."""
+    parameters = {"name": name, "default_estimate": default_estimate, "unit": unit}
+    return await _change(database, "change_provider", name, parameters)
+
+
+async def _change(database: Database, what: str, name: str, parameters: Mapping[str, object]) -> ProviderRow:
     rows = await database.fetch(statement("store", what), parameters)
     if not rows:
         message = f"no provider named {name!r} is known"
