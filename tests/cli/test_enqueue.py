@@ -18,6 +18,7 @@ FIELDS = {
 }
 CANONICAL = b'{"prompt":"a red coat","seed":7}'
 CPU_S = 0.5
+ENQUEUE = ("enqueue", "--tenant", "t1", "--key", "k1", "-")
 
 
 def test_the_operation_is_told_as_json(terminal: Terminal) -> None:
@@ -125,10 +126,45 @@ def test_it_loads_nothing_that_it_does_not_use(terminal: Terminal) -> None:
     assert loaded.isdisjoint(heavy)
 
 
-def test_a_commit_that_nobody_saw_is_1_and_not_6(terminal: Terminal, database: postgres.Database) -> None:
-    """The operation is there all the same: to say that nothing changed would be a lie."""
+@pytest.mark.parametrize(
+    "cut", [Cut(side=Side.REQUEST, share=0.5), Cut(side=Side.REPLY, share=0.0)], ids=["lost", "there"]
+)
+def test_a_commit_that_nobody_saw_is_resolved_by_its_key(
+    terminal: Terminal, database: postgres.Database, cut: Cut
+) -> None:
+    """Lost with its request, the operation is made now; there all the same, it is found, and it is still this call that made it."""
+    with cutting(database.url, b"commit", [cut]) as (proxy, url):
+        ended = terminal.run(*ENQUEUE, "--json", given=SPECIFICATION, COATCHECK_DATABASE_URL=url)
+        assert proxy.cut_count == 1
+    assert (ended.code, ended.object["created"], ended.object["revision"]) == (0, True, 0)
+    assert terminal.enqueue("k1") == {**ended.object, "created": False}
+
+
+def test_an_operation_that_was_there_before_was_not_created_by_a_call_in_doubt(
+    terminal: Terminal, database: postgres.Database
+) -> None:
+    first = terminal.enqueue("k1")
     with cutting(database.url, b"commit", [Cut(side=Side.REPLY, share=0.0)]) as (_, url):
-        words = ("enqueue", "--tenant", "t1", "--key", "k1", "-", "--json")
-        ended = terminal.run(*words, given=SPECIFICATION, COATCHECK_DATABASE_URL=url)
+        ended = terminal.run(*ENQUEUE, "--json", given=SPECIFICATION, COATCHECK_DATABASE_URL=url)
+    assert ended.object == {**first, "created": False}
+
+
+def test_a_commit_that_is_never_seen_is_1_and_not_6(terminal: Terminal, database: postgres.Database) -> None:
+    """The operation is there all the same: to say that nothing changed would be a lie."""
+    with cutting(database.url, b"commit", [Cut(side=Side.REPLY, share=0.0)] * 9) as (proxy, url):
+        ended = terminal.run(*ENQUEUE, "--json", given=SPECIFICATION, COATCHECK_DATABASE_URL=url)
+        assert proxy.cut_count == 4
+    assert (ended.code, ended.error["code"]) == (1, "commit_unknown")
+    assert "same command again" in ended.error["next"]
+    assert terminal.enqueue("k1")["created"] is False
+    assert len(terminal.run("operations", "list", "--json").objects) == 1
+
+
+def test_a_database_that_went_away_with_the_commit_is_1_and_not_6(
+    terminal: Terminal, database: postgres.Database
+) -> None:
+    """That it cannot be reached now says nothing about what it has committed."""
+    with cutting(database.url, b"commit", [Cut(side=Side.REPLY, share=0.0)], closes=True) as (_, url):
+        ended = terminal.run(*ENQUEUE, "--json", given=SPECIFICATION, COATCHECK_DATABASE_URL=url)
     assert (ended.code, ended.error["code"]) == (1, "commit_unknown")
     assert terminal.enqueue("k1")["created"] is False

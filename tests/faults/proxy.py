@@ -61,7 +61,8 @@ class _Lost(Exception):
 class Proxy:
     """`cuts` befall the exchanges whose statement contains `marker`, one after another; later ones pass."""
 
-    def __init__(self, server: str, marker: bytes, cuts: Iterable[Cut | None]) -> None:
+    def __init__(self, server: str, marker: bytes, cuts: Iterable[Cut | None], *, closes: bool = False) -> None:
+        self._closes = closes
         self._server = server
         self._marker = marker
         self._cuts = iter(cuts)
@@ -70,7 +71,10 @@ class Proxy:
         """The bytes of request and reply of each marked exchange that passed."""
 
     async def converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Carry one connection."""
+        """Carry one connection; one that comes after the first cut of a proxy that closes is refused."""
+        if self._closes and self.cut_count:
+            writer.transport.abort()
+            return
         above, below = await asyncio.open_unix_connection(self._server)
         try:
             await _Conversation(self, reader, writer, above, below).run()
@@ -159,13 +163,13 @@ async def _message(reader: asyncio.StreamReader) -> tuple[bytes, bytes]:
 
 @contextmanager
 def cutting(
-    url: str, marker: bytes, cuts: Iterable[Cut | None], *, by_tcp: bool = False
+    url: str, marker: bytes, cuts: Iterable[Cut | None], *, by_tcp: bool = False, closes: bool = False
 ) -> Iterator[tuple[Proxy, str]]:
     """A proxy before the server of `url`, and the address by which it is reached: a local socket, or a port of the loopback."""
     parts = urlsplit(url)
     server = f"{parse_qs(parts.query)['host'][0]}/.s.PGSQL.{PORT}"
     folder = Path(tempfile.mkdtemp(prefix="pg-"))
-    proxy = Proxy(server, marker, cuts)
+    proxy = Proxy(server, marker, cuts, closes=closes)
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()

@@ -1,6 +1,7 @@
 """`enqueue`: one operation in a transaction of its own. For scripts that call it often, so it loads nothing that it does not use."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,10 +16,16 @@ from coatcheck.cli.output import write_line, write_object
 from coatcheck.config import load_settings
 from coatcheck.core.fingerprint import INPUT_LIMIT_BYTES, read_json
 from coatcheck.core.identity import operation_text
+from coatcheck.core.operation import OperationId
 from coatcheck.enqueue import Enqueued, EnqueueRequest, enqueue_sync, prepare
-from coatcheck.errors import Refused
+from coatcheck.errors import CommitUnknown, Refused, Unavailable
 from coatcheck.seams import Seams
 from coatcheck.store.blocking import connected, load
+from coatcheck.store.committing import committing
+
+_PAUSES_S = (0.0, 0.0, 0.5, 2.0)
+"""Before each try. Only an unseen commit is tried again, and that may have been a server that restarts."""
+_AGAIN = "run the same command again: the same key never becomes a second operation"
 
 
 def enqueue(
@@ -39,18 +46,35 @@ def enqueue(
     request = prepare(
         tenant_id=tenant, key=key, provider=provider, specification=read_json(_document(spec)), estimate=estimate
     )
-    with (
-        database_of(load_settings(), Seams.real()) as url,
-        connected(url, "enqueue") as connection,
-        connection.transaction(),
-    ):
-        found = enqueue_sync(connection, request)
-        record = _record(connection, found) if as_json else None
+    seams = Seams.real()
+    with database_of(load_settings(), seams) as url:
+        found, record = _committed(url, request, seams, is_told=as_json)
     if as_json:
         write_object({**(record.as_json() if record else _known(request, found)), "created": found.created})
     else:
         made = "created" if found.created else f"was there before, {found.phase}"
         write_line(f"{operation_text(found.operation_id)} {made}")
+
+
+def _committed(url: str, request: EnqueueRequest, seams: Seams, *, is_told: bool) -> tuple[Enqueued, Operation | None]:
+    """Enqueue until the commit was seen. After one that was not, the same key finds what is there, or makes it now."""
+    made: set[OperationId] = set()
+    doubt: CommitUnknown | None = None
+    for pause_s in _PAUSES_S:
+        seams.pause(pause_s)
+        try:
+            with connected(url, "enqueue") as connection, committing(connection, confirms=doubt is not None):
+                found = enqueue_sync(connection, request)
+                made |= {found.operation_id} if found.created else set()
+                record = _record(connection, found) if is_told else None
+        except CommitUnknown as error:
+            doubt = error
+        except (Unavailable, psycopg.Error):
+            if doubt is None:
+                raise
+        else:
+            return replace(found, created=found.operation_id in made), record
+    raise CommitUnknown(f"expected to see the commit, got none: {doubt}", next=_AGAIN) from doubt
 
 
 def _document(spec: str) -> bytes:
