@@ -28,6 +28,24 @@ class Failed(CoatcheckError):
     """The request is well formed and cannot be carried out in the present state."""
 
 
+class NotQuiescent(Failed):
+    """Something of the last dispatch could still arrive; the message says until when."""
+
+    code = "not_quiescent"
+
+
+class WrongPhase(Failed):
+    """The decision means nothing for an operation that stands as this one."""
+
+    code = "wrong_phase"
+
+
+class StillLooking(Failed):
+    """The remote job is known and looked at: there is nothing to give up yet."""
+
+    code = "still_looking"
+
+
 class Refused(CoatcheckError):
     """The call itself is wrong; nothing changed. Fix the call."""
 
@@ -86,6 +104,75 @@ class MissingExtra(Refused):
 def install(extra: str) -> str:
     """What to type for an extra."""
     return f"pip install 'coatcheck[{extra}]' (from a clone: pip install '.[{extra}]')"
+
+
+class AdoptionRefused(Refused):
+    """The remote job cannot be this operation's; nothing changed."""
+
+    code = "adoption_refused"
+    remedy = (
+        "look into the service's own records for the job of this dispatch; `coatcheck reconcile show` names candidates"
+    )
+
+
+class RemoteJobInvalid(AdoptionRefused):
+    """A text that no service could have given as an id."""
+
+    code = "remote_job_invalid"
+
+
+class RemoteJobUnknown(AdoptionRefused):
+    """The service does not know the job, or not in this account."""
+
+    code = "remote_job_unknown"
+
+
+class RemoteJobUnreadable(AdoptionRefused):
+    """The service answered, and the answer cannot be about this job."""
+
+    code = "remote_job_unreadable"
+
+
+class RemoteJobOwned(AdoptionRefused):
+    """Another operation has the job."""
+
+    code = "remote_job_owned"
+
+
+class RemoteJobElsewhere(AdoptionRefused):
+    """The job is recorded under another account of the same service."""
+
+    code = "remote_job_elsewhere"
+
+
+class OtherReference(AdoptionRefused):
+    """The service says that another dispatch made the job."""
+
+    code = "other_reference"
+
+
+class OutsideWindow(AdoptionRefused):
+    """The job came to exist before the dispatch began, or after it could still have made one."""
+
+    code = "outside_window"
+
+
+class Overlap(AdoptionRefused):
+    """Another tenant's dispatch was open in the same account at the same time, so the job may be that one's."""
+
+    code = "overlap"
+
+
+class SecondPerson(Refused):
+    """A redispatch that somebody else has to carry out."""
+
+    code = "second_person"
+
+
+class Unconfirmed(Refused):
+    """What costs money was not confirmed; the message states the cost."""
+
+    code = "unconfirmed"
 
 
 class NotFound(CoatcheckError):

@@ -98,13 +98,14 @@ class Stage(ExitStack):
     def _numbers(self, count: int) -> Iterable[int]:
         return itertools.islice(self._keys, count)
 
-    def _enqueue(self, specification: Mapping[str, Any]) -> UUID:
+    def _enqueue(self, specification: Mapping[str, Any], **fields: object) -> UUID:
         request = {
             "v": 1,
             "tenant_id": "ada",
             "operation_key": specification["prompt"],
             "provider": "genace",
             "specification_text": fingerprint(specification).text,
+            **fields,
         }
         answer = self.one("select coatcheck.enqueue_v1(%s::text::jsonb) as answer", json.dumps(request))["answer"]
         assert answer["result"] == "created", answer

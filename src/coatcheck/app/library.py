@@ -21,6 +21,7 @@ from coatcheck.seams import Seams
 
 if TYPE_CHECKING:
     from coatcheck.app.reading import TenantOperations
+    from coatcheck.app.reconciling import OperatorDecisions
     from coatcheck.store.db import Database
 
 
@@ -43,7 +44,8 @@ class Coatcheck:
     def __init__(self, settings: Settings | None = None, *, seams: Seams | None = None) -> None:
         self._settings = load_settings() if settings is None else settings
         self._seams = Seams.real() if seams is None else seams
-        self._database: Database | None = None
+        self._url: str | None = None
+        self._databases: dict[str, Database] = {}
         self._opening = asyncio.Lock()
         self._embedded = ExitStack()
         # Whoever forgets to close must not leave an embedded server behind: this runs at the interpreter's exit at the latest.
@@ -90,7 +92,7 @@ class Coatcheck:
         return _answer(request, room.enqueue_sync(connection, request, faults=self._seams.faults))
 
     def for_tenant(self, tenant_id: str) -> "TenantOperations":
-        """The reads of one tenant, the only ones there are: `await coatcheck.for_tenant("t1").get(operation_id)`.
+        """The reads of one tenant, the only ones an application needs: `await coatcheck.for_tenant("t1").get(operation_id)`.
 
         Raises `Refused` for an empty tenant and `MissingExtra` without the extra `coatcheck[psycopg]`.
         """
@@ -101,12 +103,28 @@ class Coatcheck:
 
         return TenantOperations(tenant_id, self._opened)
 
+    def for_operator(self, actor: str) -> "OperatorDecisions":
+        """What is in doubt in all tenants' operations, and the decisions about it: `coatcheck.for_operator("ada").doubts()`.
+
+        `actor` is the person who decides, kept with every decision. Adopting asks the service, so the provider's settings are needed.
+        Raises `Refused` for a blank actor and `MissingExtra` without the extra `coatcheck[psycopg]`.
+        """
+        try:
+            from coatcheck.app.reconciling import OperatorDecisions  # noqa: PLC0415 - as above
+        except ModuleNotFoundError as error:
+            raise MissingExtra.of("psycopg", str(error.name)) from None
+
+        return OperatorDecisions(
+            actor, settings=self._settings, seams=self._seams, reading=self._opened, writing=self._opened_for_writes
+        )
+
     async def aclose(self) -> None:
         """Close what was opened; a later read opens it again."""
         async with self._opening:
-            database, self._database = self._database, None
-            if database is not None:
+            databases, self._databases = self._databases, {}
+            for database in databases.values():
                 await database.close()
+            self._url = None
             await asyncio.to_thread(self._embedded.close)
 
     async def __aenter__(self) -> Self:
@@ -120,13 +138,23 @@ class Coatcheck:
     async def _opened(self) -> "Database":
         from coatcheck.app.reading import RereadingDatabase  # noqa: PLC0415 - as above
 
+        return await self._opened_as("library", RereadingDatabase)
+
+    async def _opened_for_writes(self) -> "Database":
+        """A connection whose statements are never repeated by themselves."""
+        from coatcheck.store.db import Database  # noqa: PLC0415 - as above
+
+        return await self._opened_as("library decisions", Database)
+
+    async def _opened_as(self, name: str, kind: "type[Database]") -> "Database":
         async with self._opening:
-            if self._database is None:
+            if self._url is None:
                 # An embedded server takes its time to start, and the application's loop goes on meanwhile.
                 place = database_of(self._settings, self._seams)
-                url = await asyncio.to_thread(self._embedded.enter_context, place)
-                self._database = RereadingDatabase(url, seams=self._seams, name="library")
-            return self._database
+                self._url = await asyncio.to_thread(self._embedded.enter_context, place)
+            if name not in self._databases:
+                self._databases[name] = kind(self._url, seams=self._seams, name=name)
+            return self._databases[name]
 
 
 def _answer(request: room.EnqueueRequest, found: room.Enqueued) -> EnqueuedOperation:

@@ -114,6 +114,7 @@ class Settings:
     deliver_tries: int
     output_max_bytes: int
     output_hosts: OutputHosts
+    redispatch_by_two: bool
     lease: LeaseSettings
     concurrency: ConcurrencySettings
     providers: Mapping[str, ProviderSettings]

@@ -101,6 +101,13 @@ TOP: Sequence[Setting] = (
         default=OutputHosts(),
         otherwise="none",
     ),
+    Setting(
+        name="redispatch_by_two",
+        read=values.flag,
+        expected="true or false",
+        meaning="Whether a redispatch, which costs money, takes two persons: one asks for it, another one carries it out.",
+        default=False,
+    ),
 )
 
 LEASE: Sequence[Setting] = tuple(

@@ -1,0 +1,91 @@
+"""What a saved decision made of the operation and its money, and what follows from it, in words."""
+
+from dataclasses import replace
+from decimal import Decimal
+from typing import Final
+
+from coatcheck.app.reading import view_of
+from coatcheck.app.reconciling.views import Cost, Decision
+from coatcheck.app.story.wording import amount
+from coatcheck.core.identity import operation_text
+from coatcheck.core.steps import DecideStep, Settlement
+from coatcheck.store.doubts import Doubt
+
+_FOLLOWS: Final = {
+    "adopted": "a worker looks at the remote job from now on, and delivers its output when it succeeds",
+    "redispatch_requested": "somebody else has to run `coatcheck reconcile redispatch {name} --yes`; nothing is sent before, and any change of the operation in between needs a new request",
+    "written_off": "nothing is sent or looked at any more; a job of it that comes to light is listed by `coatcheck orphans list`",
+}
+
+
+def decision_of(doubt: Doubt, step: DecideStep, revision: int) -> Decision:
+    """The answer to whoever decided: the operation as the decision left it, before anybody else touched it."""
+    before = doubt.operation
+    after = replace(
+        before,
+        phase=step.phase,
+        render_state=step.render_state,
+        remote_job_id=before.remote_job_id or step.remote_job_id,
+        authorisation=before.authorisation + step.authorises,
+        revision=revision,
+    )
+    held = doubt.held or Decimal(0)
+    cleared = _cleared(doubt) if step.clears_withdrawal else ()
+    return Decision(
+        operation=view_of(after, ()),
+        event=step.event,
+        actor=step.actor,
+        reason=step.reason or "",
+        is_requested=step.event == "redispatch_requested",
+        spent=held if step.settles is Settlement.SPENT else Decimal(0),
+        released=held if step.settles is Settlement.FREE else Decimal(0),
+        unit=doubt.held_unit or before.unit,
+        authorises=step.authorises,
+        estimate=doubt.next_estimate if step.authorises else None,
+        cleared=cleared,
+        next=_next(doubt, step, cleared),
+    )
+
+
+def cost_of(doubt: Doubt) -> Cost:
+    """What a redispatch of it costs."""
+    return Cost(
+        operation_id=operation_text(doubt.operation.operation_id),
+        spent=doubt.held or Decimal(0),
+        estimate=doubt.next_estimate,
+        unit=doubt.held_unit or doubt.operation.unit,
+    )
+
+
+def cost_text(cost: Cost) -> str:
+    """`what the former dispatch holds (5 credits) counts as spent, and one more POST costs about 5 credits`."""
+    former = (
+        f"what the former dispatch holds ({amount(cost.spent, cost.unit)}) counts as spent"
+        if cost.spent
+        else "the former dispatch holds nothing"
+    )
+    more = "an amount that nobody estimated" if cost.estimate is None else f"about {amount(cost.estimate, cost.unit)}"
+    return f"{former}, and one more POST costs {more}"
+
+
+def _cleared(doubt: Doubt) -> tuple[str, ...]:
+    operation = doubt.operation
+    wished, deadline = operation.cancel_requested_at, operation.dispatch_by_at
+    return (*(["cancel"] if wished else []), *(["deadline"] if deadline else []))
+
+
+def _next(doubt: Doubt, step: DecideStep, cleared: tuple[str, ...]) -> str:
+    name = operation_text(doubt.operation.operation_id)
+    if not step.authorises:
+        return _with_cleared(_FOLLOWS[step.event].format(name=name), cleared)
+    cost = "an amount that nobody estimated"
+    if doubt.next_estimate is not None:
+        cost = f"about {amount(doubt.next_estimate, doubt.operation.unit)}"
+    return _with_cleared(f"one more POST is authorised now and a worker sends it, for {cost}", cleared)
+
+
+def _with_cleared(text: str, cleared: tuple[str, ...]) -> str:
+    words = {"cancel": "the wish to cancel it", "deadline": "the deadline for sending it"}
+    if not cleared:
+        return text
+    return f"{text}; {' and '.join(words[each] for each in cleared)} no longer counts"

@@ -1,0 +1,59 @@
+"""What people give with a decision, checked before anything is read or asked: words that can be kept, ids that can be asked for."""
+
+from decimal import Decimal, InvalidOperation
+
+from coatcheck.core.foreign import usable_id
+from coatcheck.core.operation import RemoteJobId
+from coatcheck.errors import Refused, RemoteJobInvalid
+
+_SHOWN = 80
+_AMOUNT_LIMIT = Decimal(10) ** 18
+_PLACES = 18
+_REVISION_LIMIT = 2**63
+
+
+def words_of(name: str, text: object) -> str:
+    """Text that says something, without white space at its ends: `words_of("reason", "seen on the bill")`. Raises `Refused`."""
+    if not isinstance(text, str) or not text.strip():
+        raise Refused(f"{name}: expected some words, got nothing", next=f"say it in {name}")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise Refused(f"{name}: expected UTF-8, got other bytes", next="use an encoding of UTF-8") from None
+    if "\0" in text:
+        raise Refused(f"{name}: expected text, got a NUL character", next="remove it")
+    return text.strip()
+
+
+def remote_job_id_of(text: object) -> RemoteJobId:
+    """An id that a service could have given. Raises `RemoteJobInvalid`."""
+    found = usable_id(text)
+    if found is None:
+        shown = ascii(text[:_SHOWN]) if isinstance(text, str) else type(text).__name__
+        raise RemoteJobInvalid(
+            f"expected an id of 1 to 512 characters without control characters, got {shown}",
+            next="give the id as the service's own records name the job",
+        )
+    return found
+
+
+def amount_of(name: str, value: Decimal | int | str) -> Decimal:
+    """A sum of money, not negative, with at most 18 digits on either side of its point. Raises `Refused`."""
+    try:
+        found = Decimal(value)
+        exponent = found.as_tuple().exponent
+        is_usable = isinstance(exponent, int) and 0 <= found < _AMOUNT_LIMIT and -exponent <= _PLACES
+    except (InvalidOperation, TypeError, ValueError):
+        is_usable, found = False, Decimal(0)
+    if not is_usable or isinstance(value, bool):
+        raise Refused(
+            f"{name}: expected a decimal amount from 0, got {str(value)[:_SHOWN]!a}", next="write it as 5 or 4.25"
+        )
+    return found
+
+
+def revision_of(value: int | None) -> int | None:
+    """A revision that an operation could have. Raises `Refused`."""
+    if value is not None and not 0 <= value < _REVISION_LIMIT:
+        raise Refused(f"revision: expected a whole number from 0, got {value}", next="give the revision that was shown")
+    return value

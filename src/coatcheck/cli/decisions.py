@@ -1,0 +1,190 @@
+"""`reconcile adopt|prove-absent|redispatch|write-off`: each asks the library, and tells what was decided, what it cost and what follows.
+
+One operation that is refused ends the command as any error does; of several, each has its own line, and the others are decided all the same.
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Sequence
+from decimal import Decimal
+from typing import Annotated, TypeAlias
+
+from cyclopts import Parameter
+
+from coatcheck.app.library import Coatcheck
+from coatcheck.app.reconciling import OperatorDecisions
+from coatcheck.app.reconciling.outcome import cost_text
+from coatcheck.app.reconciling.views import Cost, Decision
+from coatcheck.app.story.wording import amount
+from coatcheck.cli.deciding import decide_all, decide_one
+from coatcheck.cli.decision_file import Line, read_decisions, typed
+from coatcheck.cli.options import Actor, AsJson, Reason, actor_of, given
+from coatcheck.errors import CoatcheckError, Refused, Unconfirmed
+
+Operations: TypeAlias = Annotated[str, Parameter(help="Operations by their ids, op_….")]
+From: TypeAlias = Annotated[
+    str | None,
+    Parameter(
+        name="--from",
+        allow_leading_hyphen=True,
+        help="A file with a decision on each line, OP (to adopt: OP JOB) or an object in JSON; - reads stdin.",
+    ),
+]
+Revision: TypeAlias = Annotated[
+    int | None, Parameter(help="The revision that you looked at; decided only if it is still that one.")
+]
+Decide: TypeAlias = Callable[[OperatorDecisions, Line, str], Awaitable[Decision]]
+
+
+def adopt(
+    operation: Annotated[str | None, Parameter(help="The operation's id, op_….")] = None,
+    job: Annotated[str | None, Parameter(help="The remote job's id at the service.")] = None,
+    /,
+    *,
+    reason: Reason,
+    force: Annotated[
+        bool, Parameter(negative="", help="Also where another tenant's dispatch was open at the same time.")
+    ] = False,
+    from_file: From = None,
+    revision: Revision = None,
+    actor: Actor = None,
+    as_json: AsJson = False,
+) -> int:
+    """Say that JOB is the remote job of OPERATION. The service is asked for it first; nothing is sent again."""
+    if operation is not None and job is None:
+        raise Refused("expected OP and JOB, got OP alone", next="`coatcheck reconcile show OP` names candidates")
+
+    async def decide(handle: OperatorDecisions, line: Line, why: str) -> Decision:
+        named = line.remote_job_id if line.remote_job_id is not None else job or ""
+        return await handle.adopt(line.operation_id, named, reason=why, force=force, revision=line.revision)
+
+    lines = _lines([] if operation is None else [operation], from_file, revision, with_job=True)
+    return _decide(lines, decide, reason, actor, is_bulk=from_file is not None, as_json=as_json)
+
+
+def prove_absent(
+    *operations: Operations,
+    reason: Reason,
+    from_file: From = None,
+    revision: Revision = None,
+    actor: Actor = None,
+    as_json: AsJson = False,
+) -> int:
+    """Say that the service made no job: the hold is released and one more POST is authorised, which costs what it costs."""
+
+    async def decide(handle: OperatorDecisions, line: Line, why: str) -> Decision:
+        return await handle.prove_absent(line.operation_id, reason=why, revision=line.revision)
+
+    lines = _lines(operations, from_file, revision)
+    return _decide(lines, decide, reason, actor, is_bulk=_is_bulk(operations, from_file), as_json=as_json)
+
+
+def redispatch(
+    *operations: Operations,
+    reason: Reason,
+    yes: Annotated[bool, Parameter(negative="", help="Yes, spend again; without it the cost is stated.")] = False,
+    from_file: From = None,
+    revision: Revision = None,
+    actor: Actor = None,
+    as_json: AsJson = False,
+) -> int:
+    """Spend again. COSTS MONEY: what the former dispatch holds counts as spent, and one more POST is authorised."""
+
+    async def decide(handle: OperatorDecisions, line: Line, why: str) -> Decision:
+        return await handle.redispatch(line.operation_id, reason=why, revision=line.revision)
+
+    lines, is_bulk = _lines(operations, from_file, revision), _is_bulk(operations, from_file)
+    if not yes:
+        given("--reason", reason)
+        asyncio.run(_state_cost(lines, actor_of(actor), is_bulk=is_bulk))
+    return _decide(lines, decide, reason, actor, is_bulk=is_bulk, as_json=as_json)
+
+
+def write_off(
+    *operations: Operations,
+    reason: Reason,
+    released: Annotated[
+        bool, Parameter(negative="", help="What is held counts as not spent, because you know so.")
+    ] = False,
+    from_file: From = None,
+    revision: Revision = None,
+    actor: Actor = None,
+    as_json: AsJson = False,
+) -> int:
+    """Give up on what is uncertain, missing or stalled. Nothing is sent; what is held counts as spent."""
+
+    async def decide(handle: OperatorDecisions, line: Line, why: str) -> Decision:
+        return await handle.write_off(line.operation_id, reason=why, released=released, revision=line.revision)
+
+    lines = _lines(operations, from_file, revision)
+    return _decide(lines, decide, reason, actor, is_bulk=_is_bulk(operations, from_file), as_json=as_json)
+
+
+def _lines(
+    operations: Sequence[str], from_file: str | None, revision: int | None, *, with_job: bool = False
+) -> list[Line]:
+    if bool(operations) is (from_file is not None):
+        got = "both" if operations else "neither"
+        raise Refused(f"expected operations or --from, got {got}", next="name operations, or a file with --from")
+    if from_file is None:
+        return typed(operations, revision)
+    if revision is not None:
+        raise Refused(
+            "--revision: expected one operation with it, got a file", next="give each line a revision of its own"
+        )
+    return read_decisions(from_file, with_job=with_job)
+
+
+def _is_bulk(operations: Sequence[str], from_file: str | None) -> bool:
+    return from_file is not None or len(operations) > 1
+
+
+def _decide(
+    lines: Sequence[Line], decide: Decide, reason: str, actor: str | None, *, is_bulk: bool, as_json: bool
+) -> int:
+    why, who = given("--reason", reason), actor_of(actor)
+
+    async def run() -> int:
+        async with Coatcheck() as coatcheck:
+            handle = coatcheck.for_operator(who)
+
+            async def one(line: Line) -> Decision:
+                return await decide(handle, line, line.reason or why)
+
+            if is_bulk:
+                return await decide_all(handle, lines, one, as_json=as_json)
+            return await decide_one(lines[0], one, as_json=as_json)
+
+    return asyncio.run(run())
+
+
+async def _state_cost(lines: Sequence[Line], actor: str, *, is_bulk: bool) -> None:
+    """Raises `Unconfirmed`, which states the cost; of one operation, what refuses the redispatch itself."""
+    costs: list[Cost] = []
+    async with Coatcheck() as coatcheck:
+        handle = coatcheck.for_operator(actor)
+        for line in lines:
+            try:
+                costs.append(await handle.redispatch_cost(line.operation_id, revision=line.revision))
+            except CoatcheckError:
+                if not is_bulk:
+                    raise
+    told = _costs(costs) if is_bulk else cost_text(costs[0])
+    refused = len(lines) - len(costs)
+    more = f"; {refused} more would be refused" if refused else ""
+    raise Unconfirmed(
+        f"expected --yes, because it costs money: {told}{more}", next="add --yes to go on; nothing changed"
+    )
+
+
+def _costs(costs: Sequence[Cost]) -> str:
+    spent: dict[str, Decimal] = defaultdict(Decimal)
+    estimate: dict[str, Decimal] = defaultdict(Decimal)
+    for each in costs:
+        spent[each.unit] += each.spent
+        estimate[each.unit] += each.estimate or 0
+    unknown = sum(each.estimate is None for each in costs)
+    known = ", ".join(amount(value, unit) for unit, value in sorted(estimate.items())) or "nothing"
+    more = f", and {unknown} of them an amount that nobody estimated" if unknown else ""
+    former = ", ".join(amount(value, unit) for unit, value in sorted(spent.items())) or "nothing"
+    return f"{former} of former dispatches count as spent, and {len(costs)} more POSTs cost about {known}{more}"

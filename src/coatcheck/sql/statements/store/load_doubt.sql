@@ -1,0 +1,24 @@
+-- purpose: one operation with all that a decision about it rests on: its dispatch, its course, the last entries of its history
+-- guard: none: reading decides nothing, what is decided names the revision
+-- index: operations_pkey, dispatches_pkey, outbox_pkey, history_pkey, providers_pkey
+select
+-- include: operation_columns
+  ,
+-- include: doubt_columns
+  , coalesce(operation.estimate, provider.default_estimate) as next_estimate,
+  newest.event as newest_event, newest.actor as newest_actor, newest.at as newest_at,
+  departure.event as departure_event, departure.actor as departure_actor, departure.at as departure_at
+from coatcheck.operations as operation
+left join coatcheck.dispatches as dispatch on dispatch.dispatch_id = operation.dispatch_id
+left join coatcheck.outbox as course on course.operation_id = operation.operation_id and course.lane = 0
+left join coatcheck.providers as provider on provider.name = operation.provider and provider.unit = operation.unit
+left join coatcheck.history as newest on newest.operation_id = operation.operation_id and newest.revision = operation.revision
+-- how it left the last state in which a person had something to decide
+left join lateral (
+  select told.event, told.actor, told.at
+  from coatcheck.history as told
+  where told.operation_id = operation.operation_id
+    and ((told.from_phase in ('uncertain', 'rejected') and told.to_phase <> told.from_phase) or told.to_phase = 'abandoned')
+  order by told.revision desc
+  limit 1) as departure on true
+where operation.operation_id = %(operation_id)s::uuid
