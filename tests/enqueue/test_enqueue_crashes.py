@@ -2,14 +2,17 @@
 
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import psycopg
 import pytest
 
 import postgres
-from coatcheck.enqueue import enqueue_sync, prepare
+from coatcheck.enqueue import Enqueued, enqueue_sync, prepare
 from coatcheck.seams import Point
+from faults.proxy import Cut, Side, cutting
 from waiting import until
 
 APPLICATION = """
@@ -79,3 +82,39 @@ def test_killed_after_its_commit_it_finds_its_operation(database: postgres.Datab
     assert started(database, Point.E5_COMMITTED_BEFORE_REPLY).wait(timeout=60) == -9
     assert rows(database) == [1, 1, 1, 1]
     assert not created_by_asking_again(database)
+
+
+def test_to_ask_again_with_the_same_key_tells_what_became_of_a_commit_that_nobody_saw(
+    database: postgres.Database,
+) -> None:
+    """Lost, it is made now; there, it is found; still under way, it is waited for. It is the same operation each time."""
+    request = prepare(tenant_id="ada", key="order-7", provider="genace", specification={})
+    cuts = [Cut(side=Side.REQUEST, share=0.5), Cut(side=Side.REPLY, share=0.0)]
+    answers: list[Enqueued] = []
+    with cutting(database.url, b"commit", cuts) as (proxy, url):
+        for _ in cuts:
+            with pytest.raises(psycopg.OperationalError), psycopg.connect(url) as connection:
+                answers.append(enqueue_sync(connection, request))
+        assert proxy.cut_count == len(cuts)
+    with psycopg.connect(database.url) as connection:
+        found = enqueue_sync(connection, request)
+    # what was lost was another row; what was committed unseen is what is found
+    assert [answer.operation_id == found.operation_id for answer in answers] == [False, True]
+    assert not found.created
+    assert rows(database) == [1, 1, 1, 1]
+
+
+def test_to_ask_again_waits_for_a_commit_that_is_under_way(database: postgres.Database) -> None:
+    request = prepare(tenant_id="ada", key="order-7", provider="genace", specification={})
+    waiting = "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+
+    def asked_again() -> Enqueued:
+        with psycopg.connect(database.url) as connection:
+            return enqueue_sync(connection, request)
+
+    with database.connect() as watch, psycopg.connect(database.url) as connection, ThreadPoolExecutor(1) as pool:
+        made = enqueue_sync(connection, request)
+        asking = pool.submit(asked_again)
+        until(lambda: watch.execute(waiting).fetchall())
+        connection.commit()
+        assert asking.result(timeout=20) == replace(made, created=False)

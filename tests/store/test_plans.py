@@ -22,6 +22,7 @@ from coatcheck.store.db import Database, Row
 from coatcheck.store.door import Door, Save
 from coatcheck.store.incidents import Note, note
 from coatcheck.store.operations import scan
+from coatcheck.store.resolution import Resolution
 from coatcheck.store.statements import statement
 from store.ground import ACCOUNT, Ground, look, stored
 from store.test_statements import PARAMETER
@@ -245,6 +246,27 @@ def test_an_allowance_is_found_by_its_tenant(planner: Planner, name: str, indexe
     # two indexes begin with the tenant
     assert {found.replace("operations_tenant_idx", "operations_key") for found in plan.indexes} == indexes
     assert plan.scanned <= {"outbox"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "lookup", "indexes"),
+    [
+        ("mark", "marks", {"operations_pkey", "dispatches_number"}),
+        ("conclude", "conclusions", {"operations_pkey", "history_pkey"}),
+        ("snapshot", "snapshots", {"operations_pkey", "history_pkey"}),
+        ("deliver", "deliveries", {"operations_pkey", "deliveries_pkey"}),
+        ("decide", "decisions", {"operations_pkey", "history_pkey"}),
+    ],
+)
+def test_what_a_step_left_behind_is_found_by_key(
+    planner: Planner, kind: str, lookup: str, indexes: set[str], generic: bool
+) -> None:
+    resolution = Resolution(planner.recorder, planner.ground.worker)
+    parameters = planner.recorded(getattr(resolution, lookup)(planner.steps(kind)))
+    plan = planner.plan("store", "resolve", parameters, generic=generic)
+    assert plan.scanned.isdisjoint(BIG)
+    assert indexes <= plan.indexes
+    planner.ground.sql("delete from coatcheck.operations where operation_key like %s", f"{kind}%")
 
 
 @pytest.mark.parametrize("name", ["renew", "release", "acknowledge", "park"])

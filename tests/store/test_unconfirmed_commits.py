@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import LiteralString
@@ -11,7 +12,11 @@ import psycopg
 import pytest
 
 import postgres
+from coatcheck.enqueue import Enqueued, enqueue_sync, prepare
+from coatcheck.errors import CommitUnknown
 from coatcheck.store import schema
+from coatcheck.store.blocking import connected
+from coatcheck.store.committing import committing
 from coatcheck.store.door import Saved, Status
 from faults.away import own_server
 from store.ground import Ground
@@ -97,3 +102,28 @@ def test_an_end_of_the_wait_is_no_confirmation_and_neither_is_a_look_that_nobody
     status = Status.UNKNOWN if kind == "mark" else Status.APPLIED
     assert asyncio.run(story()) == Saved(status=status, revision=revision)
     assert alone.one("operations", operation_id, "revision") == {"revision": revision}
+
+
+@pytest.mark.parametrize("deed", ["pg_cancel_backend", "pg_terminate_backend"])
+def test_an_enqueue_that_no_standby_confirmed_is_unknown_and_so_is_finding_it(alone: Ground, deed: str) -> None:
+    """Whoever asks again only reads, and a commit that wrote nothing waits for nobody: it must be made to."""
+    request = prepare(tenant_id="t1", key="k1", provider="genace", specification={"p": 1})
+    waits = "select pid" + WAITS
+
+    def ask(*, confirms: bool) -> Enqueued:
+        with connected(alone.database.url, "asking") as connection, committing(connection, confirms=confirms):
+            return enqueue_sync(connection, request)
+
+    standby(alone, "nobody")
+    with ThreadPoolExecutor(1) as pool:
+        for confirms in (False, True):
+            asking = pool.submit(ask, confirms=confirms)
+            until(lambda: alone.sql(waits, "coatcheck asking"))
+            (row,) = alone.sql(waits, "coatcheck asking")
+            alone.connection.execute(f"select {deed}(%s)".encode(), [row["pid"]])
+            with pytest.raises(CommitUnknown):
+                asking.result(timeout=20)
+        asking = pool.submit(ask, confirms=True)
+        until(lambda: alone.sql(waits, "coatcheck asking"))
+        standby(alone, "")
+        assert asking.result(timeout=20).created is False

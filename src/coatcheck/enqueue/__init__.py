@@ -2,6 +2,10 @@
 
 The statement is a value. An adapter of a few lines for each kind of borrowed connection runs it, never commits and never tries again: only
 the caller knows what else is in the transaction.
+
+Nobody saw whether the caller's commit took place? The same call with the same key, in a new transaction, tells: it waits for a commit that
+is still under way, then finds the operation or makes it. `created` False: the transaction took place, and what the caller wrote in it is
+there as well. True: it did not, and all of it is to be written again, in this new one. It never makes a second operation.
 """
 
 from coatcheck.enqueue import kinds
@@ -22,7 +26,7 @@ async def enqueue(connection: object, request: EnqueueRequest, *, faults: Faults
 
     Takes a psycopg AsyncConnection, an asyncpg Connection, a SQLAlchemy AsyncConnection or AsyncSession. Raises `NoTransaction` before
     anything is written, `KeyReused` and `Refused` with the transaction still usable, `SchemaMismatch`, and the driver's own errors, after
-    which the transaction is the caller's to roll back.
+    which the transaction is the caller's to roll back. After a commit that nobody saw, `created` of the same call tells what became of it.
     """
     run = kinds.waiting_adapter(connection)
     faults.reached(Point.E1_BEFORE_BEGIN)

@@ -1,6 +1,6 @@
 -- purpose: what a batch of steps of one kind, whose commit nobody saw, has left behind; no row in `history` or `deliveries`: nothing
 -- guard: writes nothing, but its locks wait for a commit under way and make it a commit of its own, which a standby must confirm, too
--- index: operations_pkey, dispatches_pkey, history_pkey, deliveries_pkey
+-- index: operations_pkey, dispatches_number, history_pkey, deliveries_pkey
 with input as materialized (
   select *
   from unnest(%(operation_id)s::uuid[], %(dispatch_id)s::uuid[], %(expected_revision)s::bigint[], %(event)s::text[],
