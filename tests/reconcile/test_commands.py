@@ -47,6 +47,8 @@ def test_a_person_on_call_lists_looks_and_adopts(scene: Scene) -> None:
     assert (after["phase"], after["delivery_state"], after["remote_job_id"]) == ("accepted", "delivered", job)
     assert "nothing is in doubt" in terminal.run("reconcile", "list").err
     assert scene.posts_of(operation) == 1
+    audited = terminal.run("audit", "--json")
+    assert (audited.code, audited.out) == (0, "")
 
 
 def test_each_refusal_has_its_code_and_its_exit_and_changes_nothing(slow_scene: Scene) -> None:
@@ -100,6 +102,8 @@ def test_a_redispatch_states_its_cost_until_somebody_says_yes(scene: Scene) -> N
     assert (done.object["result"], done.object["spent"], done.object["estimate"]) == ("done", 5, 5)
     scene.work()
     assert (scene.posts_of(operation), scene.money()) == (2, (0, 10))
+    audited = terminal.run("audit", "--json")
+    assert (audited.code, audited.out) == (0, "")
 
 
 def test_two_terminals_at_once_one_decides_and_the_other_exits_4(scene: Scene) -> None:
@@ -175,7 +179,7 @@ def test_the_cost_of_several_redispatches_is_added_up(scene: Scene) -> None:
     prepared = scene.asked()
     error = refused(scene, 2, "reconcile", "redispatch", first, second, prepared, *WHY)
     assert error["code"] == "unconfirmed"
-    assert "10 credits of former dispatches count as spent, and 2 more POSTs cost about 10 credits" in error["message"]
+    assert "10 credits of former dispatches count as spent, and 2 more POSTs will cost about 10 credits" in error["message"]
     assert "1 more would be refused" in error["message"]
 
 

@@ -15,7 +15,7 @@ from coatcheck.app.library import Coatcheck
 from coatcheck.app.reconciling import OperatorDecisions
 from coatcheck.app.reconciling.outcome import cost_text
 from coatcheck.app.reconciling.views import Cost, Decision
-from coatcheck.app.story.wording import amount
+from coatcheck.app.story.wording import amount, count
 from coatcheck.cli.deciding import decide_all, decide_one
 from coatcheck.cli.decision_file import Line, read_decisions, typed
 from coatcheck.cli.options import Actor, AsJson, Reason, actor_of, given
@@ -187,4 +187,4 @@ def _costs(costs: Sequence[Cost]) -> str:
     known = ", ".join(amount(value, unit) for unit, value in sorted(estimate.items())) or "nothing"
     more = f", and {unknown} of them an amount that nobody estimated" if unknown else ""
     former = ", ".join(amount(value, unit) for unit, value in sorted(spent.items())) or "nothing"
-    return f"{former} of former dispatches count as spent, and {len(costs)} more POSTs cost about {known}{more}"
+    return f"{former} of former dispatches count as spent, and {count(len(costs), 'more POST')} will cost about {known}{more}"

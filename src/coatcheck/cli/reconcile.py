@@ -9,7 +9,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from coatcheck.app.library import Coatcheck
-from coatcheck.app.reconciling.views import Candidate, Doubt, Evidence, Possible
+from coatcheck.app.reconciling.views import Candidate, Doubt, Evidence
 from coatcheck.app.story import flat
 from coatcheck.app.story.wording import amount, span, word
 from coatcheck.cli.options import AsJson, Tenant, actor_of, utf8
@@ -45,7 +45,7 @@ def show(
     offline: Annotated[bool, Parameter(negative="", help="Do not ask the service which jobs it has.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show the evidence about one operation: its story, jobs that may be the one, and the commands that decide."""
+    """Show the evidence about one operation: its story with the commands that decide, and jobs that may be the one."""
 
     async def run() -> Evidence:
         async with Coatcheck() as coatcheck:
@@ -116,9 +116,6 @@ def _print(found: Evidence) -> None:
         show_lines(chapter.title, chapter.lines)
         write_line("")
     show_lines("Jobs that may be the one", [found.service, *map(_candidate, found.candidates)])
-    if found.possible:
-        write_line("")
-        show_lines("Commands that decide", [line for each in found.possible for line in _possible(each)])
 
 
 def _candidate(each: Candidate) -> str:
@@ -136,8 +133,3 @@ def _candidate(each: Candidate) -> str:
         *([f"taken by {each.taken_by}"] if each.taken_by else []),
     ]
     return f"  {'; '.join(parts)}"
-
-
-def _possible(each: Possible) -> Sequence[str]:
-    when = "now" if each.possible_at is None else f"from {each.possible_at:%Y-%m-%d %H:%M:%SZ} on"
-    return (f"{each.decision}, {when}:", each.command)

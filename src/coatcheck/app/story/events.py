@@ -18,6 +18,7 @@ _DECISIONS: Final[Mapping[str, str]] = MappingProxyType(
         "cancel_requested": "wished to cancel it, too late to stop the request",
         "reobserve_requested": "ordered it to be looked at again",
         "redeliver_requested": "ordered its outputs to be fetched again",
+        "orphan_resolved": "dealt with a job of it that had come to light too late",
     }
 )
 _INCIDENTS: Final[Mapping[str, str]] = MappingProxyType(
