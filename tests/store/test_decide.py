@@ -162,3 +162,25 @@ def test_a_decision_about_an_operation_that_is_not_there_is_stale(ground: Ground
     step = decided(ground, ground.enqueue("k"), ev.Cancel(actor=ACTOR, reason=REASON))
     unknown = OperationId(ground.seams.ids.uuid7())
     assert ground.save(replace(step, operation_id=unknown))[0].status is Status.STALE
+
+
+def test_an_orphan_of_an_earlier_dispatch_is_adopted_with_its_own_money(ground: Ground) -> None:
+    """The job is the first POST's, so the service's figure settles that one; what the second bought, nobody has."""
+    operation_id = ground.enqueue("k", estimate="5")
+    first = ground.mark(operation_id)
+    ground.happen(operation_id, ev.LeaseEnded())
+    ground.happen(operation_id, ev.Redispatch(actor=ACTOR, reason=REASON, quiescent_at=None))
+    second = ground.mark(operation_id)
+    ground.happen(operation_id, ev.Accepted(dispatch_id=first, remote_job_id=RemoteJobId("late")))
+    ground.happen(operation_id, ev.LeaseEnded())
+    assert ground.happen(operation_id, ev.Adopt(actor=ACTOR, reason=REASON, remote_job_id=RemoteJobId("late"))).applied
+    assert ground.operation(operation_id).dispatch_id == first
+    assert ground.one("remote_jobs", operation_id, "role", "dispatch_id") == {"role": "owner", "dispatch_id": first}
+    assert _money(ground, operation_id) == {first: ("accepted", None, None), second: ("uncertain", 5, "assumed")}
+    ground.happen(operation_id, look(RemoteJobId("late"), RenderState.FAILED, charged=3))
+    assert _money(ground, operation_id) == {first: ("accepted", 3, "service"), second: ("uncertain", 5, "assumed")}
+
+
+def _money(ground: Ground, operation_id: OperationId) -> dict[object, tuple[object, ...]]:
+    rows = ground.all("dispatches", operation_id)
+    return {row["dispatch_id"]: (row["outcome"], row["charged"], row["basis"]) for row in rows}

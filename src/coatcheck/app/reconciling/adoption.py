@@ -1,6 +1,7 @@
 """What a remote job must be to be adopted: unowned, of this account, known to the service, made in the dispatch's window, and no other's.
 
 Everything is checked before anything is written. Only the overlap with other tenants' dispatches can be overridden, and then it is told.
+An orphan of this operation was named by a reply to one of its own dispatches: whose it is needs no window and no reference any more.
 """
 
 from dataclasses import dataclass
@@ -65,9 +66,11 @@ class Examination:
     async def passed(self, *, force: bool) -> tuple[Overlapping, ...]:
         """Everything in its order. Raises a kind of `AdoptionRefused`, or `Unavailable` where the service cannot be asked."""
         window = Window.of(self.doubt, self.provider)
-        await self._is_free()
+        is_ours = await self._is_free()
         async with asking_about(self.provider, self.seams) as ask:
             snapshot = seen(await ask.look(self.remote_job_id), self.remote_job_id)
+        if is_ours:
+            return ()
         self._was_made_by_it(snapshot, window)
         if snapshot.reference is not None and snapshot.reference == str(self.doubt.operation.dispatch_id):
             return ()
@@ -76,8 +79,8 @@ class Examination:
             raise self._overlap(found)
         return found
 
-    async def _is_free(self) -> None:
-        """Nobody has it, in this account or by another name of the same service."""
+    async def _is_free(self) -> bool:
+        """Nobody else has it, in this account or by another name of the same service; whether it is an orphan of this operation."""
         own = self.provider
         others = {
             each.account
@@ -93,6 +96,7 @@ class Examination:
                 )
             if each.operation_id != self.doubt.operation.operation_id:
                 raise RemoteJobOwned(f"expected a job that nobody has, got {job}, which is {name}'s ({each.role})")
+        return bool(found)
 
     def _was_made_by_it(self, snapshot: Snapshot, window: Window) -> None:
         dispatch_id, made_at = str(self.doubt.operation.dispatch_id), snapshot.created_at

@@ -31,26 +31,26 @@ jobs_claimed as (
   where is_current and remote_job_id is not null
   order by account, remote_job_id
   on conflict do nothing
-  returning account, remote_job_id, operation_id
+  returning account, remote_job_id, operation_id, dispatch_id
 ),
+-- an orphan of this operation was named by a reply to one of its dispatches, and goes on belonging to that one
 jobs_promoted as (
-  update coatcheck.remote_jobs as held set role = 'owner', dispatch_id = guarded.dispatch_id
+  update coatcheck.remote_jobs as held set role = 'owner', dispatch_id = coalesce(held.dispatch_id, guarded.dispatch_id)
   from guarded
   where guarded.is_current and held.account = guarded.account and held.remote_job_id = guarded.remote_job_id
     and held.operation_id = guarded.operation_id and held.role = 'orphan'
     and not exists (select from jobs_claimed as won where won.account = held.account and won.remote_job_id = held.remote_job_id)
-  returning held.account, held.remote_job_id, held.operation_id
+  returning held.account, held.remote_job_id, held.operation_id, held.dispatch_id
 ),
 judged as materialized (
-  select guarded.*,
+  select guarded.operation_id, guarded.event, guarded.phase, guarded.render_state, guarded.actor, guarded.reason, guarded.outcome,
+    guarded.settles, guarded.authorises, guarded.requests_cancel, guarded.clears_withdrawal, guarded.remote_job_id,
+    guarded.observe_for_s, guarded.message_lane, guarded.tenant_id, guarded.from_phase, guarded.from_render_state,
+    guarded.from_delivery_state, guarded.dispatch_id as present_dispatch_id,
+    coalesce(won.dispatch_id, guarded.dispatch_id) as dispatch_id,
     case
       when not is_current then 'stale'
-      when remote_job_id is null or exists (
-        select
-        from (select account, remote_job_id, operation_id from jobs_claimed
-          union all select account, remote_job_id, operation_id from jobs_promoted) as won
-        where won.account = guarded.account and won.remote_job_id = guarded.remote_job_id
-          and won.operation_id = guarded.operation_id) then 'applied'
+      when guarded.remote_job_id is null or won.operation_id is not null then 'applied'
       when exists (
         select from coatcheck.remote_jobs as held
         where held.account = guarded.account and held.remote_job_id = guarded.remote_job_id
@@ -58,27 +58,41 @@ judged as materialized (
       -- the owner's row was committed after this statement's snapshot: once more
       else 'stale' end as status
   from guarded
+  left join (
+    select account, remote_job_id, operation_id, dispatch_id from jobs_claimed
+    union all select account, remote_job_id, operation_id, dispatch_id from jobs_promoted) as won
+    on won.account = guarded.account and won.remote_job_id = guarded.remote_job_id and won.operation_id = guarded.operation_id
+),
+-- an id that concludes opens its dispatch; if that is an earlier one, the present dispatch bought something that nobody has
+verdicts as materialized (
+  select operation_id, tenant_id, dispatch_id, outcome, reason, remote_job_id,
+    case when remote_job_id is not null then 'open' else settles end as verdict
+  from judged
+  where status = 'applied' and (outcome is not null or settles is not null)
+  union all
+  select operation_id, tenant_id, present_dispatch_id, null, reason, null, 'spent'
+  from judged
+  where status = 'applied' and present_dispatch_id <> dispatch_id
 ),
 open_dispatches as materialized (
   select held.dispatch_id, held.outcome, held.held, held.charged, held.unit, held.settled_at
   from coatcheck.dispatches as held
-  where held.dispatch_id in (
-    select dispatch_id from judged where status = 'applied' and (outcome is not null or settles is not null))
+  where held.dispatch_id in (select dispatch_id from verdicts)
   order by held.dispatch_id
   for no key update
 ),
--- what is settled already stays: a decision spends nothing twice; an id that concludes re-opens it: the hold is taken again
+-- what is settled already stays, so that nothing is spent twice; what is opened holds again
 money as materialized (
-  select judged.tenant_id, open_dispatches.dispatch_id, open_dispatches.unit, open_dispatches.held, open_dispatches.charged as was_charged,
-    judged.remote_job_id is not null as reopens,
-    case when judged.remote_job_id is not null then null when judged.settles = 'spent' then open_dispatches.held else 0 end as charged_now
+  select verdicts.tenant_id, verdicts.verdict, open_dispatches.dispatch_id, open_dispatches.unit, open_dispatches.held,
+    open_dispatches.charged as was_charged,
+    case verdicts.verdict when 'spent' then open_dispatches.held when 'free' then 0 end as charged_now
   from open_dispatches
-  join judged using (dispatch_id)
-  where judged.status = 'applied' and case when judged.remote_job_id is not null then open_dispatches.settled_at is not null
-    else judged.settles is not null and open_dispatches.settled_at is null end
+  join verdicts using (dispatch_id)
+  where (verdicts.verdict = 'open') = (open_dispatches.settled_at is not null) and verdicts.verdict is not null
 ),
 amounts as (
-  select tenant_id, unit, case when reopens then held else -held end as held, coalesce(charged_now, 0) - coalesce(was_charged, 0) as charged
+  select tenant_id, unit, case when verdict = 'open' then held else -held end as held,
+    coalesce(charged_now, 0) - coalesce(was_charged, 0) as charged
   from money
 ),
 -- include: allowances
@@ -101,6 +115,7 @@ written as (
       when judged.requests_cancel then coalesce(stored.cancel_requested_at, coatcheck.lease_now())
       else stored.cancel_requested_at end,
     dispatch_by_at = case when judged.clears_withdrawal then null else stored.dispatch_by_at end,
+    dispatch_id = coalesce(judged.dispatch_id, stored.dispatch_id),
     remote_job_id = coalesce(stored.remote_job_id, judged.remote_job_id),
     accepted_at = case when judged.remote_job_id is null then stored.accepted_at else coatcheck.lease_now() end,
     observe_by_at = case when judged.observe_for_s is null then stored.observe_by_at
@@ -122,18 +137,19 @@ written as (
 -- include: chronicle
 outcomes as (
   update coatcheck.dispatches as held set
-    outcome = case when judged.outcome is null
-        or coatcheck.outcome_rank(judged.outcome) <= coatcheck.outcome_rank(open_dispatches.outcome) then held.outcome
-      else judged.outcome end,
-    cause = coalesce(held.cause, judged.reason),
-    remote_job_id = coalesce(held.remote_job_id, judged.remote_job_id),
+    outcome = case when verdicts.outcome is null
+        or coatcheck.outcome_rank(verdicts.outcome) <= coatcheck.outcome_rank(open_dispatches.outcome) then held.outcome
+      else verdicts.outcome end,
+    cause = coalesce(held.cause, verdicts.reason),
+    remote_job_id = coalesce(held.remote_job_id, verdicts.remote_job_id),
     charged = case when money.dispatch_id is null then held.charged else money.charged_now end,
-    basis = case when money.dispatch_id is null then held.basis when not money.reopens then 'assumed' end,
-    settled_at = case when money.dispatch_id is null then held.settled_at when not money.reopens then coatcheck.lease_now() end
+    basis = case when money.dispatch_id is null then held.basis when money.verdict = 'open' then null else 'assumed' end,
+    settled_at = case when money.dispatch_id is null then held.settled_at when money.verdict = 'open' then null
+      else coatcheck.lease_now() end
   from open_dispatches
-  join judged using (dispatch_id)
+  join verdicts using (dispatch_id)
   left join money using (dispatch_id)
-  where judged.status = 'applied' and held.dispatch_id = open_dispatches.dispatch_id
+  where held.dispatch_id = open_dispatches.dispatch_id
 )
 select judged.operation_id, judged.status, written.revision
 from judged
