@@ -9,6 +9,7 @@ from coatcheck.core import events as ev
 from coatcheck.core.operation import OperationId, RemoteJobId, RenderState
 from coatcheck.core.steps import DecideStep
 from coatcheck.store.door import Status
+from store.audited import audited
 from store.ground import Ground, look
 
 ACTOR, REASON = "ada", "because"
@@ -179,6 +180,7 @@ def test_an_orphan_of_an_earlier_dispatch_is_adopted_with_its_own_money(ground: 
     assert _money(ground, operation_id) == {first: ("accepted", None, None), second: ("uncertain", 5, "assumed")}
     ground.happen(operation_id, look(RemoteJobId("late"), RenderState.FAILED, charged=3))
     assert _money(ground, operation_id) == {first: ("accepted", 3, "service"), second: ("uncertain", 5, "assumed")}
+    assert audited(ground.database) == []
 
 
 def _money(ground: Ground, operation_id: OperationId) -> dict[object, tuple[object, ...]]:

@@ -8,6 +8,7 @@ from coatcheck.core import events as ev
 from coatcheck.core.machine import advance
 from coatcheck.core.operation import DispatchId, Operation, OperationId, RemoteJobId
 from coatcheck.core.steps import Refusal
+from store.audited import audited
 from store.ground import Ground
 from store.late_truth import HELD, PAIRS, Happening, Order, Story, orders, told
 
@@ -81,6 +82,7 @@ def test_every_order_ends_where_the_design_says(ground: Ground, reply: Happening
         _live(ground, operation_id, order, name)
         story = told(order)[1]
         assert _found(ground, operation_id, name) == _expected(story, name), (order, story.end())
+    assert audited(ground.database) == []
 
 
 def test_the_orders_are_many_and_end_in_every_way() -> None:
