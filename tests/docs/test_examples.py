@@ -3,6 +3,8 @@
 import ast
 import asyncio
 import dataclasses
+import inspect
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +20,14 @@ from sqlalchemy.ext.asyncio import create_async_engine
 import coatcheck
 import postgres
 from coatcheck import EnqueuedOperation, Operation, Output
+from coatcheck.app.reconciling import OperatorDecisions
+from coatcheck.app.reconciling.views import Candidate, Decision, Doubt, Orphan, Possible, Resolution
+from coatcheck.sim import simulated_service
+from coatcheck.store.allowances import Allowance
+from coatcheck.store.audit import Finding
+from coatcheck.store.charges import Charges
 from docs.pages import DOCS, ROOT, SOURCE, blocks
+from reconcile.scene import Scene
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +99,8 @@ def test_the_examples_of_the_library_page_run_with_every_driver(
     monkeypatch.setenv("COATCHECK_DATABASE_URL", database.url)
     monkeypatch.chdir(tmp_path)
     first, *examples = [block.text for block in blocks(DOCS / "library.md") if block.language == "python"]
-    orders, (reading,) = ([each for each in examples if ("def order" in each) is wanted] for wanted in (True, False))
+    orders = [each for each in examples if "def order" in each]
+    (reading,) = [each for each in examples if "def look" in each]
     names: dict[str, Any] = {}
     with database.connect() as connection:
         connection.execute("create table orders (name text)")
@@ -112,12 +122,57 @@ def test_the_examples_of_the_library_page_run_with_every_driver(
         assert connection.execute("select count(*) from orders").fetchone() == (5,)
 
 
-def test_the_library_page_has_every_exception_and_every_field() -> None:
+def test_the_example_of_deciding_adopts_what_a_lost_reply_would_have_named(
+    database: postgres.Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, *others = [block.text for block in blocks(DOCS / "library.md") if block.language == "python"]
+    (deciding,) = [each for each in others if "def decide" in each]
+    names: dict[str, Any] = {}
+    with simulated_service(seed=7) as sim, Scene(database, sim, tmp_path) as scene:
+        operation = scene.in_doubt()
+        for name, value in {"COATCHECK_DATABASE_URL": scene.url, **scene.environment({})}.items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.chdir(tmp_path)
+        exec(compiled(first + deciding), names)
+        followed = asyncio.run(names["decide"](operation, scene.job_of(operation)))
+        assert scene.standing(operation)["phase"] == "accepted"
+    told = capsys.readouterr().out
+    assert f"{operation} 5 credits ['adopt', 'write-off']" in told
+    assert "nobody knows whether the service made a job for it" in told
+    assert followed.startswith("a worker looks at the remote job from now on")
+
+
+def test_the_library_page_has_every_exception_every_field_and_every_decision() -> None:
     text = (DOCS / "library.md").read_text()
-    errors = {name for name in coatcheck.__all__ if name.endswith(("Unknown", "Invalid", "Reused", "Transaction"))}
+    known = [getattr(coatcheck, name) for name in coatcheck.__all__]
+    errors = {each.__name__ for each in known if isinstance(each, type) and issubclass(each, coatcheck.CoatcheckError)}
+    # what commands and workers alone raise, and those of which only the kinds are raised
+    errors -= {"CoatcheckError", "Failed", "LeaseTooShort", "Stale", "StaleLease", "Unconfirmed"}
     fields = {each.name for kind in (Operation, EnqueuedOperation, Output) for each in dataclasses.fields(kind)}
-    assert len(errors) >= 5
+    assert len(errors) >= 20
     assert [name for name in sorted(errors | fields) if f"`{name}`" not in text] == []
+    calls = {name: call for name, call in vars(OperatorDecisions).items() if not name.startswith("_")}
+    assert len(calls) >= 10
+    for name, call in calls.items():
+        (row,) = re.findall(rf"^\| `{name}\((.*?)\)` \|", text, re.MULTILINE)
+        named = [each.split("=")[0] for each in row.split(", ")]
+        assert named == [each for each in inspect.signature(call).parameters if each != "self"], name
+
+
+def test_the_command_page_has_every_field_of_what_is_decided() -> None:
+    text = (DOCS / "cli.md").read_text()
+    shown = (Doubt, Candidate, Possible, Decision, Orphan, Resolution, Allowance, Charges, Finding)
+    fields = {each.name for kind in shown for each in dataclasses.fields(kind)} - {"operation", "is_requested", "name"}
+    assert [name for name in sorted(fields) if f"`{name}`" not in text] == []
+
+
+def test_the_story_of_the_operating_page_is_told_by_the_program() -> None:
+    """Line by line, apart from what is left out: `test_story` tells the whole of it."""
+    whole = (ROOT / "tests" / "app" / "lost_reply.txt").read_text().splitlines()
+    (shown,) = [block.text.splitlines() for block in blocks(DOCS / "operating.md") if block.language == "text"]
+    told = [line for line in shown if line.strip() != "…"]
+    assert len(told) >= 20
+    assert told == [line for line in whole if line in told]
 
 
 def columns_of(database: postgres.Database, table: str) -> dict[str, tuple[str, bool]]:
@@ -182,6 +237,7 @@ def test_the_roles_of_the_operating_page_are_those_of_the_migration_which_may_be
     with database.connect() as connection:
         before = privileges(connection)
         connection.execute(migration.encode())
+        connection.execute("select coatcheck.hand_over()")
         assert privileges(connection) == before
         for role in ("coatcheck_owner", "coatcheck_worker", "coatcheck_api", "coatcheck_app"):
             assert f"create role {role} nologin;" in page
@@ -196,7 +252,8 @@ def privileges(connection: psycopg.Connection[Any]) -> list[Any]:
         "select relname, relowner::regrole::text, relacl::text from pg_class"
         " where relnamespace = 'coatcheck'::regnamespace"
         " union all select proname, proowner::regrole::text, proacl::text from pg_proc"
-        " where pronamespace = 'coatcheck'::regnamespace order by 1, 3"
+        # what hands everything over may itself belong to either
+        " where pronamespace = 'coatcheck'::regnamespace and proname <> 'hand_over' order by 1, 3"
     ).fetchall()
 
 

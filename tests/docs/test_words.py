@@ -14,9 +14,11 @@ from coatcheck.core.machine import RULES
 from coatcheck.core.operation import DeliveryState, Outcome, Phase, RenderState
 from coatcheck.core.steps import Boundary
 from coatcheck.delivery.outcome import Reason
+from coatcheck.store.audit import CHECKS
+from coatcheck.store.remedies import REMEDIES
 from docs.pages import DOCS, ROOT, SOURCE, column, pages, prose, read
 
-GLOSSARY, OPERATING, STATES = (DOCS / name for name in ("glossary.md", "operating.md", "states.md"))
+AUDIT, GLOSSARY, OPERATING, STATES = (DOCS / f"{name}.md" for name in ("audit", "glossary", "operating", "states"))
 SQL = SOURCE / "sql"
 
 # Words of other systems that are never ours. `prompt`, `job` or `status` are not here: they have a meaning of their own beside ours.
@@ -80,6 +82,11 @@ def test_every_phase_and_every_rule_is_on_the_page_of_states() -> None:
 
 def test_every_incident_is_explained_and_none_that_cannot_happen() -> None:
     assert set(column(OPERATING, "kind")) == incident_kinds()
+
+
+def test_every_finding_of_the_audit_is_explained_and_none_that_there_is_not() -> None:
+    assert sorted(column(AUDIT, "check")) == sorted(CHECKS)
+    assert sorted(column(AUDIT, "kind")) == sorted(REMEDIES)
 
 
 def test_every_stage_of_a_post_is_named_where_its_evidence_is_read() -> None:
