@@ -155,6 +155,10 @@ def test_two_tenants_open_dispatches_are_mixed_up_only_by_force_which_names_them
     assert theirs in refused(scene, Overlap, lambda: adopt(scene, operation, job))
     made = adopt(scene, operation, job, force=True)
     assert (made.overlaps, made.operation.remote_job_id) == ((theirs,), job)
+    kept = scene.rows(
+        "select reason from coatcheck.history where event = 'adopted' and operation_id = %s", scene.uuid(operation)
+    )
+    assert theirs in str(kept)
     # whoever is decided no longer stands in the way
     assert adopt(scene, theirs, scene.job_of(theirs)).overlaps == ()
 

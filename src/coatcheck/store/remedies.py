@@ -9,7 +9,7 @@ _GONE = "restore the operation's row from a backup, or delete what is left of it
 _COURSE = "restore the lane as `coatcheck operations show` has it for a sound operation in this phase"
 
 REMEDIES = {
-    "wall_missing": "`coatcheck providers pause` every account, restore it as `coatcheck migrate sql` prints it, and audit again",
+    "wall_missing": "`coatcheck providers pause` every account, restore it from the migration that made it (`sql/migrations`), and audit again",
     # S1
     "mark_missing": f"{_LEDGER}: what sent without a mark is no worker of this version",
     "marked_twice": f"{_LEDGER}: each mark allows a POST",

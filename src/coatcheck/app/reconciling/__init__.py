@@ -8,7 +8,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 from coatcheck.app.reading import read_story
-from coatcheck.app.reconciling.adoption import Examination
+from coatcheck.app.reconciling.adoption import Examination, overridden
 from coatcheck.app.reconciling.candidates import Search
 from coatcheck.app.reconciling.choosing import event_of, possible, view_of_doubt
 from coatcheck.app.reconciling.deciding import Decider
@@ -114,6 +114,9 @@ class OperatorDecisions:
             remote_job_id=job,
         )
         overlaps = await examination.passed(force=force)
+        if overlaps:
+            # what was overridden stays readable beside the reason, whoever asks later
+            event = replace(event, reason=f"{why} ({overridden(overlaps)})")
         made = await self._decided(decider, standing, event, revision)
         return replace(made, overlaps=tuple(operation_text(each.operation_id) for each in overlaps))
 

@@ -31,6 +31,8 @@ from coatcheck.seams import Seams
 from coatcheck.store.db import Database
 from coatcheck.store.doubts import Doubt, Overlapping, overlapping, recorded
 
+_KEPT = 5
+"""Overlapping operations that the history names."""
 _SHOWN = 20
 """Overlapping operations that a message names; the others are counted."""
 
@@ -126,6 +128,13 @@ class Examination:
             f" got {len(found)}: {names}{more}",
             next="make sure by the service's own records that the job is this operation's, then add --force",
         )
+
+
+def overridden(found: tuple[Overlapping, ...]) -> str:
+    """The overlaps that a person overrode, as the history keeps them."""
+    names = ", ".join(operation_text(each.operation_id) for each in found[:_KEPT])
+    more = f" and {len(found) - _KEPT} more" if len(found) > _KEPT else ""
+    return f"forced past other tenants' dispatches: {names}{more}"
 
 
 def seen(look: Look, remote_job_id: RemoteJobId) -> Snapshot:

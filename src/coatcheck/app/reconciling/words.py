@@ -7,6 +7,8 @@ from coatcheck.core.operation import RemoteJobId
 from coatcheck.errors import Refused, RemoteJobInvalid
 
 _SHOWN = 80
+_WORDS_LIMIT = 2_000
+"""Characters of a reason or a name: they are shown in every story for as long as the record is kept."""
 _AMOUNT_LIMIT = Decimal(10) ** 18
 _PLACES = 18
 _REVISION_LIMIT = 2**63
@@ -20,6 +22,11 @@ def words_of(name: str, text: object) -> str:
         text.encode()
     except UnicodeEncodeError:
         raise Refused(f"{name}: expected UTF-8, got other bytes", next="use an encoding of UTF-8") from None
+    if len(text) > _WORDS_LIMIT:
+        raise Refused(
+            f"{name}: expected at most {_WORDS_LIMIT} characters, got {len(text)}",
+            next="say it shorter, and refer to the rest",
+        )
     if "\0" in text:
         raise Refused(f"{name}: expected text, got a NUL character", next="remove it")
     return text.strip()
