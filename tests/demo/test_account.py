@@ -1,33 +1,23 @@
 """No line of the account can fail to fail: evidence of a real performance, falsified one book at a time."""
 
-import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
 from uuid import UUID
 
 import pytest
-from rich.console import Console
 
 from coatcheck.core.operation import OperationId, Phase, RemoteJobId, TenantId
 from coatcheck.demo.account import Account, settled
+from coatcheck.demo.closing import Closing
 from coatcheck.demo.evidence import Evidence
-from coatcheck.demo.performance import Performance
-from coatcheck.demo.telling import Lines
-from coatcheck.seams import Seams
-from demo.stage import SMALL, staged
 
 Falsified = Callable[[Evidence], Evidence]
 
 
-@pytest.fixture(scope="module")
-def evidence(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Evidence]:
-    home, seams = tmp_path_factory.mktemp("performance"), Seams.real()
-    with staged(home) as stage:
-        telling = Lines(Console(stderr=True), seams.clock)
-        performance = Performance(home=stage.demo_home, operations=SMALL, seed=9, seams=seams, telling=telling)
-        yield asyncio.run(performance.evidence())
-        assert stage.left_running() == []
+@pytest.fixture
+def evidence(closing: Closing) -> Evidence:
+    return closing.before
 
 
 def failing(account: Account) -> set[str]:

@@ -17,7 +17,9 @@ from waiting import until
 
 FIGURES = (
     *("operations", "posts", "max_posts_per_operation", "lost_replies", "uncertain"),
-    *("delivered", "checksum_mismatches", "lost", "duplicated", "ok"),
+    *("delivered", "checksum_mismatches", "lost", "duplicated"),
+    *("adopted", "forced", "proven_absent", "posts_authorised_again", "uncertain_left"),
+    *("charged", "billed", "audit_findings", "ok"),
 )
 AFTER_THE_KILL = "is killed"
 
@@ -36,12 +38,19 @@ def test_a_demo_settles_its_account_and_its_database_can_be_looked_at_afterwards
     assert figures["lost_replies"] == figures["uncertain"] > 0
     assert figures["delivered"] > 0
     assert figures["checksum_mismatches"] == figures["lost"] == figures["duplicated"] == 0
+    assert figures["adopted"] + figures["proven_absent"] == figures["uncertain"]
+    assert figures["posts_authorised_again"] == figures["proven_absent"] > 0
+    assert figures["adopted"] >= figures["forced"] > 0
+    assert figures["charged"] == figures["billed"] > 0
+    assert figures["uncertain_left"] == figures["audit_findings"] == 0
     assert figures["ok"] is True
     assert "is killed with SIGKILL in the middle of a POST" in stage.err
     assert stage.left_running() == []
 
-    listed = stage.coatcheck("operations", "list", "--json", "--phase", "uncertain")
-    assert len(listed.stdout.splitlines()) == figures["uncertain"], listed.stderr
+    listed = stage.coatcheck("operations", "list", "--json")
+    assert len(listed.stdout.splitlines()) == SMALL, listed.stderr
+    assert stage.coatcheck("reconcile", "list", "--json").stdout == ""
+    assert stage.coatcheck("audit").returncode == 0
     assert stage.left_running() == []
 
     pointer = stage.demo_home / "postgres" / "place"
@@ -71,11 +80,20 @@ def test_a_delivered_file_that_vanishes_before_the_account_makes_the_demo_fail_a
         until(lambda: delivered(stage), deadline_s=LONGEST_S)
         delivered(stage)[0].unlink()
         assert process.wait(LONGEST_S) == 1, stage.err
-    marks = {line.split("  ")[1].strip(): line.split()[0] for line in stage.out.splitlines() if line[1:2] in "✓✗"}
+    marks = {
+        line.split("  ")[1].strip(): line.split()[0] for line in stage.out.splitlines() if line.startswith((" ✓", " ✗"))
+    }
     assert marks.pop("Delivered files are those the service made") == "✗"
+    assert marks.pop("Nothing is lost, twice or altered by that") == "✗"
     assert set(marks.values()) == {"✓"}
-    assert "1 of 8 lines do not hold." in stage.out
-    assert "are not there yet" in stage.out
+    assert "2 of 15 lines do not hold." in stage.out
+    looks = [
+        line.rpartition("coatcheck ")[2].split()
+        for line in stage.out.splitlines()
+        if line.startswith("  COATCHECK_HOME=")
+    ]
+    assert [words[:2] for words in looks[:2]] == [["operations", "show"]] * 2
+    assert [stage.coatcheck(*words).returncode for words in looks] == [0] * 5
     said = " ".join(stage.out.replace("│", " ").split())
     sums = re.search(r"(\d+) \+ (\d+) POSTs, 2 retries each, are up to (\d+) more POSTs", said)
     assert sums is not None

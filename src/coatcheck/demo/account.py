@@ -147,7 +147,7 @@ def _nothing_lost(books: Books) -> Line:
     return Line(
         claim="Nothing is lost",
         holds=not lost,
-        found=_shown(lost, f"{len(books.evidence.jobs)} remote jobs and {len(books.orders)} operations accounted for"),
+        found=shown(lost, f"{len(books.evidence.jobs)} remote jobs and {len(books.orders)} operations accounted for"),
     )
 
 
@@ -156,7 +156,7 @@ def _nothing_twice(books: Books) -> Line:
     return Line(
         claim="Nothing is there twice",
         holds=not twice,
-        found=_shown(twice, "no remote job, no owner, no paid dispatch twice"),
+        found=shown(twice, "no remote job, no owner, no paid dispatch twice"),
     )
 
 
@@ -182,8 +182,8 @@ def _doubts(books: Books) -> tuple[Doubt, ...]:
     )
 
 
-def _shown(names: Sequence[str], otherwise: str) -> str:
-    """The first few names of what should not be there."""
+def shown(names: Sequence[str], otherwise: str) -> str:
+    """The first few names of what should not be there, or what is said of nothing."""
     return f"{len(names)}: {', '.join(names[:_SHOWN_NAMES])}" if names else otherwise
 
 

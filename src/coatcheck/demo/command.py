@@ -1,4 +1,10 @@
-"""`coatcheck demo`: the exit code is the account's verdict, stdout carries the result and stderr the talk."""
+"""`coatcheck demo`: the exit code is the verdict of both accounts, stdout carries the result and stderr the talk.
+
+`--json` ends with one object. As of the end of the first act, before anybody decides: `operations`, `posts` (that could create),
+`max_posts_per_operation`, `lost_replies`, `uncertain`, `delivered` (outputs), `checksum_mismatches`, `lost`, `duplicated`. Of the second
+act: `adopted` and of these `forced`, `proven_absent`, `posts_authorised_again` (POSTs since), `uncertain_left`, `charged` (by the store) and
+`billed` (by the service, net of refunds) in credits, `audit_findings`. And `ok`: whether every line of both accounts holds.
+"""
 
 import asyncio
 import io
@@ -13,7 +19,9 @@ from pathlib import Path
 from rich.console import Console
 
 from coatcheck.config import load_settings
-from coatcheck.demo.account import Account, settled
+from coatcheck.demo.account import settled
+from coatcheck.demo.balance import balanced
+from coatcheck.demo.closing import Closing
 from coatcheck.demo.crew import WORKER
 from coatcheck.demo.performance import Performance
 from coatcheck.demo.premises import home_of
@@ -30,7 +38,7 @@ _NARROW = 100
 def run(
     *, operations: int, seed: int, as_json: bool, seams: Seams | None = None, command: Sequence[str] = WORKER
 ) -> int:
-    """Perform and settle, as `run(operations=240, seed=7, as_json=False)`: 0 when every line of the account holds, else 1.
+    """Perform and settle, as `run(operations=240, seed=7, as_json=False)`: 0 when every line of both accounts holds, else 1.
 
     Raises `Refused` for too few operations, `Failed` when PostgreSQL or a worker cannot do its part or another demo runs in this
     COATCHECK_HOME, and KeyboardInterrupt after Ctrl-C or SIGTERM, with everything ended.
@@ -40,17 +48,19 @@ def run(
     home = home_of(load_settings())
     seams = seams or Seams.real()
     try:
-        account = asyncio.run(_performed(home, operations, seed, seams, command))
+        closing = asyncio.run(_performed(home, operations, seed, seams, command))
     except asyncio.CancelledError:
         raise KeyboardInterrupt from None
+    account, balance = settled(closing.before), balanced(closing)
+    ok = account.ok and balance.ok
     if as_json:
-        sys.stdout.write(json.dumps({**account.figures, "ok": account.ok}) + "\n")
+        sys.stdout.write(json.dumps({**account.figures, **balance.figures, "ok": ok}) + "\n")
     else:
-        tell(_console(), account, _typed(home))
-    return 0 if account.ok else 1
+        tell(_console(), account, balance, _typed(home))
+    return 0 if ok else 1
 
 
-async def _performed(home: Path, operations: int, seed: int, seams: Seams, command: Sequence[str]) -> Account:
+async def _performed(home: Path, operations: int, seed: int, seams: Seams, command: Sequence[str]) -> Closing:
     """Perform; a signal ends it in order, and further ones do not disturb the end."""
     performing = asyncio.current_task()
     asked = False
@@ -68,7 +78,7 @@ async def _performed(home: Path, operations: int, seed: int, seams: Seams, comma
         performance = Performance(
             home=home, operations=operations, seed=seed, seams=seams, telling=voice, command=command
         )
-        return settled(await performance.evidence())
+        return await performance.closing()
 
 
 def _console() -> Console:

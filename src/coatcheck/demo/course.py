@@ -8,22 +8,17 @@ from coatcheck.core.operation import OperationId
 from coatcheck.demo.crew import Crew
 from coatcheck.demo.evidence import Told
 from coatcheck.demo.orders import Order
+from coatcheck.demo.progress import Progress
 from coatcheck.demo.shop import Placed, Shop
 from coatcheck.demo.strike import Strike, Striker
-from coatcheck.demo.telling import Counts, Telling
-from coatcheck.errors import Failed
 from coatcheck.seams import Seams
 from coatcheck.sim import SimulatedService
 from coatcheck.store.db import Database
-from coatcheck.store.statements import statement
 
 PLACES = (1, 2)
 _FIRST_ORDERS = 10
 """Orders that are there before a worker is, so that none finds nothing to do."""
 _LOOK_EVERY_S = 0.02
-_SHOW_EVERY_S = 0.15
-_PATIENCE_S = 90.0
-_PATIENCE_PER_ORDER_S = 0.2
 
 
 @dataclass(slots=True, kw_only=True)
@@ -36,17 +31,16 @@ class Course:
     service: SimulatedService
     shop: Shop
     store: Database
-    telling: Telling
+    progress: Progress
     seams: Seams
     _placed: list[Placed] = field(default_factory=list)
     _strikes: list[Strike] = field(default_factory=list)
-    _shown_at: float = 0.0
 
     async def run(self) -> Told:
         """Run it. Raises `Failed` when a worker fails or the workers do not become idle in time."""
         await self.shop.open()
         await self._take(self.orders[:_FIRST_ORDERS])
-        self.telling.say(
+        self.progress.say(
             f"{len(PLACES)} workers start, which takes a few seconds, and the shop takes {len(self.orders)} orders of three tenants"
         )
         for number in PLACES:
@@ -77,7 +71,7 @@ class Course:
 
     async def _until_idle(self, taking: asyncio.Future[OperationId]) -> None:
         """Wait until no worker has anything left to do; meanwhile kill one in the middle of a POST."""
-        end = self.seams.clock.boottime() + _PATIENCE_S + _PATIENCE_PER_ORDER_S * len(self.orders)
+        patience = self.progress.patience()
         idle_early = False
         while (working := self.workers.working()) or not taking.done() or idle_early:
             if taking.done():
@@ -87,12 +81,11 @@ class Course:
                 if not idle_early:
                     self.workers.start(PLACES[0])
             await self._strike_once()
-            await self._show(_SHOW_EVERY_S)
-            if self.seams.clock.boottime() > end:
-                raise Failed("expected the workers to become idle, got some that still work", next="read their logs")
+            await self.progress.show()
+            patience.check()
             await self.seams.sleep(_LOOK_EVERY_S)
-        await self._show(0)
-        self.telling.say("nothing is left to do: the books are compared")
+        await self.progress.show(every_s=0)
+        self.progress.say("nothing is left to do: the books are compared, and somebody is called")
 
     async def _strike_once(self) -> None:
         """Until a kill has hit, look for somebody to be killed."""
@@ -105,13 +98,4 @@ class Course:
             self._strikes.append(struck)
             self.workers.start(struck.number)
             where = "in the middle of a POST" if struck.hit else "a moment after a POST"
-            self.telling.say(f"worker {struck.number} is killed with SIGKILL {where}, and started anew")
-
-    async def _show(self, every_s: float) -> None:
-        """Tell how far it has come, at most every so many seconds."""
-        now = self.seams.clock.boottime()
-        if now - self._shown_at < every_s:
-            return
-        self._shown_at = now
-        (row,) = await self.store.fetch(statement("demo", "progress"))
-        self.telling.show(Counts(ordered=len(self.orders), **row))
+            self.progress.say(f"worker {struck.number} is killed with SIGKILL {where}, and started anew")

@@ -20,10 +20,11 @@ from coatcheck.seams import Seams
 
 WORKER = (sys.executable, "-P", "-m", "coatcheck", "worker", "--until-idle")
 WINDOWS = {
-    # Short windows, so that the end of a dead worker's lease is seen within a demo. Leases are computed from them.
+    # Short windows, so that the end of a dead worker's lease is seen within a demo. Leases are computed from them, but for the lag: it is
+    # about as long as the renders take, so that whoever proves the last POST absent is told once that it is too early for that.
     "SEND_S": "0.4",
     "TIMEOUT_S": "0.9",
-    "SERVICE_LAG_S": "0.5",
+    "SERVICE_LAG_S": "6",
     "MARGIN_S": "0.05",
     "WAIT_S": "0.9",
     "OBSERVE_TIMEOUT_S": "1.4",
@@ -123,15 +124,15 @@ class Crew:
 @contextmanager
 def crew(premises: Premises, base_url: str, *, seams: Seams, command: Sequence[str] = WORKER) -> Iterator[Crew]:
     """A crew for the service at `base_url`; nobody of it is left after the block."""
-    made = Crew(_environment(premises, base_url), premises.logs, seams, command)
+    made = Crew(environment_of(premises, base_url), premises.logs, seams, command)
     try:
         yield made
     finally:
         made.end()
 
 
-def _environment(premises: Premises, base_url: str) -> dict[str, str]:
-    """What the workers are told: nothing of the caller's coatcheck settings, and the short windows."""
+def environment_of(premises: Premises, base_url: str) -> dict[str, str]:
+    """What workers and the person on call are told: nothing of the caller's coatcheck settings, and the short windows."""
     provider = {"BASE_URL": base_url, "API_KEY": "demo-key", **WINDOWS}
     return {
         **{name: value for name, value in os.environ.items() if not name.startswith("COATCHECK_")},

@@ -19,7 +19,10 @@ from coatcheck.store.statements import statement
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dispatched:
-    """One dispatch as the store tells it. `ended` says whether its worker lived to save the end of the POST, whatever the end was."""
+    """One dispatch as the store tells it. `ended` says whether its worker lived to save the end of the POST, whatever the end was.
+
+    `basis` tells whose figure `charged` is: the service's own or an assumed one.
+    """
 
     operation_id: OperationId
     authorisation: int
@@ -29,6 +32,7 @@ class Dispatched:
     ended: bool
     held: Decimal
     charged: Decimal | None
+    basis: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,10 +5,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from coatcheck.core.fingerprint import Fingerprint, fingerprint
-from coatcheck.demo.troubles import STALL, TROUBLES, Trouble
+from coatcheck.demo.troubles import STALL, TROUBLES, VANISHED, Trouble
 from coatcheck.sim.chance import Chance
 
 TENANTS = ("atelier", "gallery", "studio")
+PERSON = "ada"
+"""Who sets the tenants' allowances and is on call."""
 PROVIDER = "genace"
 PRICE = 5
 """Credits that one render costs."""
@@ -16,6 +18,8 @@ _SHARE_OF = 240
 _FIRST_STALL = 6
 _STALLS_APART = 7
 _QUIET = 30
+_LATE = 3
+"""So many orders before the end comes a POST of which the service made nothing: whoever wants to prove that is too early at first."""
 
 _SUBJECTS = (
     "a lighthouse",
@@ -86,9 +90,10 @@ def _placed(count: int, chance: Chance) -> dict[int, Trouble]:
     quiet = min(_QUIET, count // 4)
     first = min(_FIRST_STALL, max(1, count // 5))
     stalls = [first + _STALLS_APART * turn for turn in range(STALL.share) if first + _STALLS_APART * turn <= count]
-    free = sorted(set(range(quiet + 1, count + 1)) - set(stalls), key=lambda number: chance.draw("place", number))
-    troubles = list(_dealt(count))[: max(0, count // 2 - len(stalls))]
-    return dict.fromkeys(stalls, STALL) | dict(zip(free, troubles, strict=False))
+    fixed = dict.fromkeys(stalls, STALL) | {count - _LATE: VANISHED}
+    free = sorted(set(range(quiet + 1, count + 1)) - set(fixed), key=lambda number: chance.draw("place", number))
+    troubles = list(_dealt(count))[: max(0, count // 2 - len(fixed))]
+    return fixed | dict(zip(free, troubles, strict=False))
 
 
 def _dealt(count: int) -> Iterator[Trouble]:

@@ -24,6 +24,11 @@ class Counts:
     ended_count: int
     delivered_count: int
 
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing is left that a worker would do; what is uncertain is left for a person."""
+        return self.ended_count == self.operation_count
+
 
 class Telling(Protocol):
     """Who tells it."""

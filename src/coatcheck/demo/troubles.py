@@ -20,7 +20,8 @@ class Trouble:
 
 
 def _lost(says: str, share: int, *, resent: bool = True, **fault: Any) -> Trouble:
-    return Trouble(says=says, sim={"create": fault}, share=share, loses=True, resent=resent)
+    """Strikes the first POST only: what a person authorises later is another POST, on another day."""
+    return Trouble(says=says, sim={"create": {**fault, "nth": 1}}, share=share, loses=True, resent=resent)
 
 
 def _create(says: str, share: int, *, resent: bool = False, **fault: Any) -> Trouble:
@@ -38,8 +39,12 @@ def _output(says: str, share: int, **fault: Any) -> Trouble:
 STALL = _lost("no reply in time", 3, kind="stall")
 """The POST during which a worker is killed. There are several, should the first be over before the kill."""
 
+VANISHED = _lost("connection closed, no reply", 1, kind="drop_before_accept")
+"""A POST of which the service made nothing, which looks from outside like one whose job is paid for. One comes late: see `orders`."""
+
 TROUBLES = (
     _lost("connection closed, no reply", 3, kind="accept_then_drop"),
+    VANISHED,
     _create("429, then accepted", 5, kind="throttled", retry_after="0.3", nth=1),
     _output("output URL expired", 4, kind="expired", nth=1),
     _lost("connection reset, no reply", 2, kind="accept_then_drop", end="rst"),
@@ -52,7 +57,6 @@ TROUBLES = (
     _look("declared checksum is wrong", 2, kind="declare_wrong", form="sha256"),
     Trouble(says="render moderated", sim={"outcome": "moderated"}, share=3),
     _create("422, refused", 3, kind="status", status=422),
-    _lost("connection closed, no reply", 1, kind="drop_before_accept"),
     _lost("reply cut at its last bytes", 1, kind="cut", at=-3),
     _lost("500 without a job id", 1, kind="status", status=500, created=True),
     _lost("500 without a job id", 1, kind="status", status=500),
