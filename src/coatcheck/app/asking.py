@@ -1,9 +1,11 @@
 """What a person's command may ask a service: looks, searches and lists of one account. GETs only, each once; nothing here can create."""
 
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 
 from coatcheck.app.providers import adapter_of, finder_of
 from coatcheck.config import ProviderSettings
@@ -67,7 +69,7 @@ async def asking(provider: ProviderSettings, seams: Seams) -> AsyncIterator[Aski
     Raises `SettingInvalid` where the service's address or key is not set.
     """
     adapter = adapter_of(provider)
-    async with Gets(tls=secure_context(), seams=seams) as gets:
+    async with Gets(tls=_tls(), seams=seams) as gets:
         yield Asking(
             provider=provider,
             look_port=adapter,
@@ -76,3 +78,9 @@ async def asking(provider: ProviderSettings, seams: Seams) -> AsyncIterator[Aski
             gets=gets,
             seams=seams,
         )
+
+
+@cache
+def _tls() -> ssl.SSLContext:
+    """Made once: reading the machine's certificates takes 50 ms, and decisions in bulk ask one job after the other."""
+    return secure_context()
