@@ -276,3 +276,25 @@ def test_an_id_of_a_former_dispatch_is_an_orphan_once_another_is_current(ground:
         "dispatching",
     )
     assert ground.one("remote_jobs", operation_id, "role", "dispatch_id") == {"role": "orphan", "dispatch_id": former}
+
+
+@pytest.mark.parametrize("adopted", [False, True])
+def test_a_late_id_that_another_operation_has_is_a_dispute_on_both_sides(ground: Ground, adopted: bool) -> None:
+    """Written off, and then its own reply names the job that another operation was given: one of the two is wrong."""
+    owner, operation_id = ground.enqueue_many(2)
+    late = ground.mark(operation_id)
+    ground.happen(operation_id, ev.LeaseEnded())
+    if adopted:
+        ground.mark(owner)
+        ground.happen(owner, ev.LeaseEnded())
+        ground.happen(owner, ev.Adopt(actor="p", reason="r", remote_job_id=JOB))
+    else:
+        ground.accept(owner, JOB)
+    ground.happen(operation_id, ev.WriteOff(actor="p", reason="r"))
+    assert ground.happen(operation_id, accepted(late)).status is Status.EVIDENCE
+    boundary = "ours" if adopted else "theirs"
+    assert ground.one("incidents", operation_id, "kind", "boundary") == {
+        "kind": "remote_id_owned",
+        "boundary": boundary,
+    }
+    assert ground.one("incidents", owner, "kind", "boundary") == {"kind": "remote_id_disputed", "boundary": boundary}

@@ -60,6 +60,25 @@ def test_an_id_whose_mark_was_lost_with_a_failover_still_finds_its_operation(gro
     assert (operation.phase, operation.dispatch_id, operation.account) == ("accepted", dispatch_id, ACCOUNT)
 
 
+@pytest.mark.parametrize(
+    ("outcome", "phase", "lanes"), [("uncertain", "uncertain", ["reconcile"]), ("rejected", "rejected", [])]
+)
+def test_what_may_have_been_sent_under_a_lost_mark_is_not_sent_again(
+    ground: Ground, outcome: str, phase: str, lanes: list[str]
+) -> None:
+    """The promoted standby says prepared, and the worker knows better: another mark would be a second POST."""
+    operation_id = ground.enqueue("k", estimate="3")
+    dispatch_id = ground.mark(operation_id)
+    marked = ground.operation(operation_id)
+    forget_mark(ground, operation_id, dispatch_id)
+    step = advance(marked, replies(dispatch_id)[outcome], marked.read_at)
+    assert isinstance(step, ConcludeStep)
+    assert ground.save(step, marked=marked)[0].applied
+    operation = ground.operation(operation_id)
+    assert (operation.phase, operation.dispatch_id) == (phase, dispatch_id)
+    assert [row["action"] for row in ground.all("outbox", operation_id)] == lanes
+
+
 def test_a_lost_mark_whose_id_another_owns_leaves_doubt(ground: Ground) -> None:
     owner, operation_id = ground.enqueue_many(2)
     ground.accept(owner, JOB)

@@ -4,12 +4,14 @@ For as long as the database does not have it, the end is kept on this host's dis
 """
 
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from functools import partial
 from typing import Protocol
 
 import psycopg
 
 from coatcheck.core import events as ev
+from coatcheck.core.consequences import keep as evidence_alone
 from coatcheck.core.evidence import Exchange, request_ids
 from coatcheck.core.machine import advance
 from coatcheck.core.operation import Operation, OperationId, Phase
@@ -37,6 +39,9 @@ class Ended:
     authorised_by: str
     settle_s: float
     began: float
+    held: Decimal | None = None
+    """What the mark held, in `unit`: needed where its row was lost."""
+    unit: str | None = None
     secret: str = field(repr=False)
     specification_text: str | None = field(default=None, repr=False)
 
@@ -85,6 +90,11 @@ async def see_through(books: Books, marked: Operation, ended: Ended) -> Saved | 
     return None
 
 
+async def keep(books: Books, operation_id: OperationId, ended: Ended) -> Saved:
+    """Save it as evidence for a person: its operation is gone."""
+    return await _save(books, evidence_alone(operation_id, ended.reply), ended)
+
+
 async def _save(books: Books, step: ConcludeStep, ended: Ended) -> Saved:
     try:
         return await books.save(_evidence(books.seams, step, ended, ended.exchange.body))
@@ -103,6 +113,8 @@ def _evidence(seams: Seams, step: ConcludeStep, ended: Ended, body: bytes) -> Co
         authorised_by=ended.authorised_by,
         settle_s=ended.settle_s,
         begun_ago_s=_begun_ago_s(seams, ended),
+        held=ended.held,
+        unit=ended.unit,
         request_ids=request_ids(ended.exchange, ended.secret),
         reply=_quotable(body, ended) or None,
     )
@@ -123,6 +135,8 @@ def _record(seams: Seams, operation_id: OperationId, ended: Ended) -> Record:
         authorised_by=ended.authorised_by,
         settle_s=ended.settle_s,
         begun_ago_s=_begun_ago_s(seams, ended),
+        held=ended.held,
+        unit=ended.unit,
         kept_at=seams.clock.now(),
     )
 

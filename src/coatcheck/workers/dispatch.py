@@ -202,6 +202,8 @@ class Dispatcher:
             authorised_by=marked.authorised_by,
             settle_s=settings.service_lag_s + settings.margin_s,
             began=sending.began,
+            held=marked.estimate,
+            unit=marked.unit,
             secret=settings.endpoint().api_key.reveal(),
             specification_text=work.specification_text,
         )
@@ -209,9 +211,10 @@ class Dispatcher:
 
 
 def _marked(operation: Operation, dispatch_id: DispatchId, creating: Creating, saved: Saved) -> Operation:
-    """The operation as the mark left it."""
+    """The operation as the mark left it; its estimate is what is held, which may be the provider's default."""
     return replace(
         operation,
+        estimate=saved.held,
         phase=Phase.DISPATCHING,
         dispatch_id=dispatch_id,
         account=creating.settings.account,

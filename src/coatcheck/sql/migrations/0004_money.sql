@@ -13,7 +13,7 @@ create table coatcheck.allowances (
   constraint allowances_unit check (octet_length(unit) between 1 and 32),
   constraint allowances_ceiling check (ceiling >= 0 and ceiling < 1e18),
   -- what is held is the sum of dispatches that are not settled, so it is never less than nothing
-  constraint allowances_held check (held >= 0)
+  constraint allowances_amounts check (held >= 0 and charged >= 0)
 ) with (fillfactor = 50);
 comment on table coatcheck.allowances is
   'What a tenant may spend in a unit, and what of it is held and charged: the sums over its dispatches (S11). No row: no limit.';
@@ -23,7 +23,12 @@ comment on column coatcheck.allowances.ceiling is
 -- what names a request at the service's own support, and an id that a reply showed without being whole
 alter table coatcheck.dispatches
   add column request_ids jsonb,
-  add column candidate_id text;
+  add column candidate_id text,
+  add column orphaned numeric not null default 0,
+  -- a negative amount would let a tenant spend what nobody gave
+  add constraint dispatches_amounts check (held >= 0 and charged >= 0 and orphaned >= 0);
+comment on column coatcheck.dispatches.orphaned is
+  'What jobs cost that the same POST made besides the one that it is known by; a part of charged once it is settled.';
 
 alter table coatcheck.remote_jobs
   add column resolved_at timestamptz,

@@ -16,7 +16,8 @@ with wanted as (
     ('S10', 'index', 'operations', 'operations_key', 'tenant_id, operation_key'),
     ('S10', 'check', 'operations', 'operations_tenant', null),
     ('S11', 'index', 'allowances', 'allowances_pkey', 'tenant_id, unit'),
-    ('S11', 'check', 'allowances', 'allowances_held', null),
+    ('S11', 'check', 'allowances', 'allowances_amounts', null),
+    ('S11', 'check', 'dispatches', 'dispatches_amounts', null),
     ('S12', 'index', 'outbox', 'outbox_pkey', 'operation_id, lane'),
     ('S12', 'check', 'operations', 'operations_delivery', null),
     ('S12', 'trigger', 'specifications', 'specifications_immutable', null)

@@ -7,10 +7,11 @@ with input as materialized (
       %(withdrawn)s::boolean[], %(cause)s::text[], %(remote_job_id)s::text[], %(observe_for_s)s::float8[], %(account)s::text[],
       %(number)s::integer[], %(authorisation)s::integer[], %(authorised_by)s::text[], %(stage)s::text[], %(marks_ms)s::text[],
       %(bytes_sent)s::bigint[], %(bytes_received)s::bigint[], %(http_status)s::integer[], %(request_ids)s::text[],
-      %(candidate_id)s::text[], %(reply)s::bytea[], %(settle_s)s::float8[], %(begun_ago_s)s::float8[])
+      %(candidate_id)s::text[], %(reply)s::bytea[], %(settle_s)s::float8[], %(begun_ago_s)s::float8[],
+      %(held)s::numeric[], %(unit)s::text[])
     with ordinality as i(operation_id, dispatch_id, event, outcome, phase, withdrawn, cause, remote_job_id, observe_for_s, account,
       number, authorisation, authorised_by, stage, marks_ms, bytes_sent, bytes_received, http_status, request_ids, candidate_id,
-      reply, settle_s, begun_ago_s, position)
+      reply, settle_s, begun_ago_s, held_then, unit_then, position)
 ),
 locked as materialized (
   select held.operation_id, held.tenant_id, held.provider, held.phase, held.render_state, held.delivery_state, held.dispatch_id,
@@ -58,7 +59,8 @@ guarded as materialized (
   select input.*, locked.phase as from_phase, locked.render_state as from_render_state,
     locked.delivery_state as from_delivery_state, locked.remote_job_id as saved_job_id, locked.tenant_id, traced.rises,
     traced.charged as was_charged, traced.basis as was_basis, traced.settled_at as was_settled_at,
-    coalesce(traced.held, locked.estimate, 0) as held, coalesce(traced.unit, locked.unit, 'credits') as unit, traced.outdated, traced.vanished, traced.is_news,
+    coalesce(traced.held, input.held_then, locked.estimate, 0) as held,
+    coalesce(traced.unit, input.unit_then, locked.unit, 'credits') as unit, traced.outdated, traced.vanished, traced.is_news,
     case when traced.vanished then greatest(input.number, traced.last_number + 1) else input.number end as row_number,
     traced.taken or locked.operation_id is null as displaced,
     coalesce(input.phase is not null and not traced.outdated and not traced.disproven
@@ -67,8 +69,8 @@ guarded as materialized (
       and case
         when locked.dispatch_id = input.dispatch_id then locked.phase in ('dispatching', 'uncertain')
           or (locked.phase = 'prepared' and input.remote_job_id is not null)
-        -- the mark was lost with a failover: the id still belongs here
-        else traced.vanished and not traced.taken and locked.phase = 'prepared' and input.remote_job_id is not null end, false)
+        -- the mark was lost with a failover: an id still belongs here, and what may have been sent is not sent again
+        else traced.vanished and not traced.taken and locked.phase = 'prepared' end, false)
       as concludes
   from input
   join traced using (operation_id)
@@ -85,7 +87,12 @@ jobs_claimed as (
   returning account, remote_job_id, operation_id
 ),
 jobs_promoted as (
-  update coatcheck.remote_jobs as held set role = 'owner', dispatch_id = guarded.dispatch_id
+  update coatcheck.remote_jobs as held set
+    role = 'owner',
+    dispatch_id = guarded.dispatch_id,
+    resolved_at = null,
+    resolved_by = null,
+    resolution = null
   from guarded
   where guarded.concludes and held.account = guarded.account and held.remote_job_id = guarded.remote_job_id
     and held.operation_id = guarded.operation_id and held.role = 'orphan'
@@ -96,7 +103,15 @@ found as materialized (
   select guarded.*,
     case
       when guarded.outdated then 'stale'
-      when not guarded.concludes then 'evidence'
+      when not guarded.concludes then case
+        when guarded.remote_job_id is null or guarded.remote_job_id is not distinct from guarded.saved_job_id or exists (
+            select from jobs_claimed as won
+            where won.account = guarded.account and won.remote_job_id = guarded.remote_job_id)
+          or exists (
+            select from coatcheck.remote_jobs as held
+            where held.account = guarded.account and held.remote_job_id = guarded.remote_job_id) then 'evidence'
+        -- whose it is was committed after this statement's snapshot: once more
+        else 'stale' end
       when guarded.remote_job_id is null or exists (
         select
         from (select account, remote_job_id, operation_id from jobs_claimed
@@ -224,21 +239,36 @@ lane_changes as (
 ),
 -- include: lanes
 -- include: chronicle
+-- two operations name one job: the service gave it twice, or a person adopted it for the wrong one
+disputes as materialized (
+  select judged.operation_id, job.operation_id as owner_id,
+    case when exists (
+      select from coatcheck.history as past
+      where past.operation_id = job.operation_id and past.event = 'adopted') then 'ours' else 'theirs' end as boundary
+  from judged
+  join coatcheck.remote_jobs as job on job.account = judged.account and job.remote_job_id = judged.remote_job_id
+  where judged.status in ('owned', 'evidence') and job.operation_id <> judged.operation_id
+),
 incidents as (
   insert into coatcheck.incidents as held (operation_id, kind, boundary, detail, first_at, last_at)
-  select judged.operation_id, fault.kind, fault.boundary, fault.detail, clock.at, clock.at
+  select fault.operation_id, fault.kind, fault.boundary, fault.detail, clock.at, clock.at
   from judged
+  left join disputes using (operation_id)
   cross join lateral (select coatcheck.lease_now() as at) as clock
   cross join lateral (values
-    ('remote_id_owned', 'theirs', judged.status = 'owned', 'the reply names a remote job of another operation'),
-    ('dispatch_vanished', 'ours', judged.vanished and judged.status <> 'stale', 'the dispatch row was gone when its reply was saved'),
-    ('late_remote_job', 'network', judged.status = 'evidence' and judged.remote_job_id is distinct from judged.saved_job_id
+    (judged.operation_id, 'remote_id_owned', disputes.boundary, disputes.owner_id is not null,
+      'the reply names a remote job of another operation'),
+    (disputes.owner_id, 'remote_id_disputed', disputes.boundary, disputes.owner_id is not null,
+      'a reply to another operation names the remote job of this one'),
+    (judged.operation_id, 'dispatch_vanished', 'ours', judged.vanished and judged.status <> 'stale', 'the dispatch row was gone when its reply was saved'),
+    (judged.operation_id, 'late_remote_job', 'network', judged.status = 'evidence' and disputes.owner_id is null
+      and judged.remote_job_id is distinct from judged.saved_job_id
       and judged.remote_job_id is not null, 'an id arrived that no longer concludes this operation'),
-    ('contradicting_reply', 'theirs', judged.status = 'evidence' and judged.saved_job_id is not null and judged.remote_job_id is null,
+    (judged.operation_id, 'contradicting_reply', 'theirs', judged.status = 'evidence' and judged.saved_job_id is not null and judged.remote_job_id is null,
       'a reply without an id arrived for an accepted operation')
-  ) as fault(kind, boundary, happened, detail)
+  ) as fault(operation_id, kind, boundary, happened, detail)
   where fault.happened
-  order by judged.operation_id, fault.kind
+  order by fault.operation_id, fault.kind
   on conflict (operation_id, kind) do update set count = held.count + 1, last_at = excluded.last_at
 )
 select judged.operation_id, judged.status, written.revision

@@ -148,7 +148,7 @@ lanes_waiting as (
   join (values ('paused', 'pause'), ('allowance', 'allowance')) as reasons(status, reason) using (status)
   where held.operation_id = judged.operation_id and held.lane = 0 and held.action = 'dispatch'
 )
-select judged.operation_id, judged.status, written.revision, lanes_taken.lease_token
+select judged.operation_id, judged.status, written.revision, lanes_taken.lease_token, coalesce(judged.amount, 0) as held, judged.unit
 from judged
 left join written using (operation_id)
 left join lanes_taken using (operation_id)

@@ -21,7 +21,7 @@ orphans as materialized (
   for no key update of held
 ),
 known_dispatches as materialized (
-  select held.dispatch_id, held.remote_job_id, held.held, held.charged, held.unit, held.settled_at
+  select held.dispatch_id, held.remote_job_id, held.held, held.charged, held.orphaned, held.basis, held.unit, held.settled_at
   from coatcheck.dispatches as held
   where held.dispatch_id in (select dispatch_id from orphans)
   order by held.dispatch_id
@@ -36,7 +36,7 @@ judged as materialized (
       when orphans.role <> 'orphan' then 'owned'
       when orphans.resolved_at is not null then 'resolved'
       when input.revision is not null and locked.revision is distinct from input.revision then 'stale'
-      when input.charged is not null and known_dispatches.remote_job_id is distinct from input.remote_job_id then 'other_charge'
+      when input.charged is not null and known_dispatches.dispatch_id is null then 'other_charge'
       else 'applied' end as status
   from orphans
   cross join input
@@ -44,14 +44,20 @@ judged as materialized (
   left join known_dispatches using (dispatch_id)
 ),
 money as materialized (
-  select judged.tenant_id, known_dispatches.dispatch_id, known_dispatches.unit, known_dispatches.held, known_dispatches.charged as was_charged,
-    known_dispatches.settled_at, judged.charged
+  select judged.tenant_id, known_dispatches.dispatch_id, known_dispatches.unit, known_dispatches.held,
+    known_dispatches.charged as was_charged, known_dispatches.settled_at, owned.is_own,
+    known_dispatches.orphaned + case when owned.is_own then 0 else judged.charged end as orphaned,
+    -- the dispatch's own job settles it; another job of the same POST is added, now or once the dispatch is settled
+    case when owned.is_own then judged.charged + known_dispatches.orphaned else known_dispatches.charged + judged.charged end as charged,
+    case when owned.is_own then 'service' else known_dispatches.basis end as basis
   from judged
   join known_dispatches using (dispatch_id)
+  cross join lateral (select known_dispatches.remote_job_id is not distinct from judged.remote_job_id as is_own) as owned
   where judged.status = 'applied' and judged.charged is not null
 ),
 amounts as (
-  select tenant_id, unit, case when settled_at is null then -held else 0 end as held, charged - coalesce(was_charged, 0) as charged
+  select tenant_id, unit, case when is_own and settled_at is null then -held else 0 end as held,
+    coalesce(charged, 0) - coalesce(was_charged, 0) as charged
   from money
   where tenant_id is not null
 ),
@@ -74,9 +80,10 @@ lane_locks as (
 -- include: chronicle
 corrected as (
   update coatcheck.dispatches as held set
+    orphaned = money.orphaned,
     charged = money.charged,
-    basis = 'service',
-    settled_at = coalesce(held.settled_at, coatcheck.lease_now())
+    basis = money.basis,
+    settled_at = case when money.is_own then coalesce(held.settled_at, coatcheck.lease_now()) else held.settled_at end
   from money
   where held.dispatch_id = money.dispatch_id
 ),

@@ -29,7 +29,7 @@ judged as materialized (
   left join locked using (operation_id)
 ),
 money as materialized (
-  select held.dispatch_id, held.unit, held.held, held.charged, held.basis, held.settled_at
+  select held.dispatch_id, held.unit, held.held, held.charged, held.orphaned, held.basis, held.settled_at
   from coatcheck.dispatches as held
   where held.dispatch_id in (select dispatch_id from judged where applies and settles)
   order by held.dispatch_id
@@ -37,7 +37,7 @@ money as materialized (
 ),
 -- no refund makes a charge less than nothing: a tenant does not earn by what a service says
 said as materialized (
-  select judged.operation_id, judged.tenant_id, money.dispatch_id, money.unit, money.held, money.charged, money.basis, money.settled_at,
+  select judged.operation_id, judged.tenant_id, money.dispatch_id, money.unit, money.held, money.charged, money.orphaned, money.basis, money.settled_at,
     case when judged.charged is not null then greatest(0, judged.charged - coalesce(judged.refunded, 0)) end as figure,
     coalesce(judged.unit, money.unit) = money.unit as in_our_unit
   from money
@@ -47,7 +47,7 @@ said as materialized (
 -- the service's figure, else what was held, as assumed; a later figure replaces either
 figures as materialized (
   select operation_id, tenant_id, dispatch_id, unit, held, charged, settled_at, figure, in_our_unit,
-    case when in_our_unit and figure is not null then figure else coalesce(charged, held) end as charged_now,
+    case when in_our_unit and figure is not null then figure + orphaned else coalesce(charged, held + orphaned) end as charged_now,
     case when in_our_unit and figure is not null then 'service' else coalesce(basis, 'assumed') end as basis_now
   from said
 ),
