@@ -13,7 +13,7 @@ def demo(
     seed: Annotated[int, Parameter(help="What chance is made of.")] = 7,
     as_json: AsJson = False,
 ) -> int:
-    """Run three tenants' operations against the simulated service, kill a worker in the middle of a POST, and check the account."""
+    """Run three tenants' operations against the simulated service, kill a worker in the middle of a POST, decide the doubts, check the account."""
     from coatcheck.demo import run  # noqa: PLC0415 - only this command needs it
 
     return run(operations=operations, seed=seed, as_json=as_json)
