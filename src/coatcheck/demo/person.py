@@ -117,7 +117,8 @@ class Person:
             said, _, _ = str(forced[0].refusal).partition(": op_")
             self.telling.say(f"coatcheck refuses {len(forced)} jobs at first: {said}")
         force = f", {len(forced)} of them with --force" if forced else ""
-        self.telling.say(f"{PERSON} finds {len(adopted)} jobs in the service's own ledger, and adopts them{force}")
+        if adopted:
+            self.telling.say(f"{PERSON} finds {len(adopted)} jobs in the service's own ledger, and adopts them{force}")
 
     def _say_proven(self, verdicts: Sequence[Verdict]) -> None:
         count = sum(each.proves_absence for each in verdicts)
