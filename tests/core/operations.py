@@ -7,6 +7,7 @@ from uuid import UUID
 from coatcheck.core import events as ev
 from coatcheck.core.events import EventKind
 from coatcheck.core.operation import (
+    CancelAnswer,
     DeliveryState,
     DispatchId,
     Operation,
@@ -119,6 +120,9 @@ EVENTS: dict[EventKind, ev.Event] = {
     EventKind.REDISPATCH: ev.Redispatch(actor="ann", reason="needed", quiescent_at=NOW),
     EventKind.REQUEST_REDISPATCH: ev.RequestRedispatch(actor="ann", reason="needed", quiescent_at=NOW),
     EventKind.WRITE_OFF: ev.WriteOff(actor="ann", reason="late"),
+    EventKind.CANCEL_ANSWERED: ev.CancelAnswered(actor="worker-1", answer=CancelAnswer.TAKEN, status=202),
     EventKind.REOBSERVE: ev.Reobserve(actor="ann", reason="again"),
     EventKind.REDELIVER: ev.Redeliver(actor="ann", reason="again", indexes=(0,)),
+    EventKind.NOTE: ev.Note(actor="ann", reason="the service says that it is ours"),
+    EventKind.RESUME: ev.Resume(actor="ann", reason="mended", lane=0, park_reason="lease_count"),
 }

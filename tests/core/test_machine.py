@@ -66,6 +66,9 @@ EXPECTED: dict[tuple[Phase, Kind], Phase | str | Refused] = {
     **{(phase, Kind.CANCEL): "=" for phase in KNOWN},
     **{(phase, Kind.WRITE_OFF): Refused.STILL_LOOKING for phase in KNOWN},
     **{(phase, Kind.REOBSERVE): "=" for phase in KNOWN},
+    **{(phase, Kind.CANCEL_ANSWERED): Refused.UNCHANGED for phase in KNOWN},
+    **{(phase, Kind.NOTE): "=" for phase in Phase},
+    **{(phase, Kind.RESUME): "=" for phase in (Phase.PREPARED, Phase.DISPATCHING, *KNOWN)},
 }
 
 

@@ -52,3 +52,25 @@ def test_a_message_that_kills_its_worker_is_set_aside_after_a_few(stage: Stage) 
     stage.check()
     assert stage.operation(other)["delivery_state"] == "delivered"
     assert stage.posts(poison) == 0
+
+
+def test_a_message_that_kills_is_parked_and_of_its_neighbours_every_one_ends(stage: Stage) -> None:
+    """All are in one worker's hands when it dies, twice; from then on the one that kills is alone."""
+    poison, *neighbours = stage.enqueue(count=31)
+    deadly = Strike(point=Point.D2_LOADED, operation=operation_text(OperationId(poison)))
+    died = 0
+    while (ended := stage.worker(deadly).ended()) == KILLED:
+        died += 1
+        assert died <= BAD_LEASES
+        stage.database.move_time(LEASES_OVER_S)
+    assert (ended, died) == (0, BAD_LEASES)
+    parked = stage.one("select * from coatcheck.outbox where parked_at is not null")
+    assert (parked["operation_id"], parked["park_reason"], parked["lease_count"]) == (poison, "lease_count", BAD_LEASES)
+    assert parked["last_error"] == "lease_ended"
+    assert parked["first_leased_at"] < parked["last_leased_at"] <= parked["parked_at"]
+    assert stage.posts(poison) == 0
+    ends = stage.rows("select delivery_state from coatcheck.operations where operation_id = any(%s)", neighbours)
+    assert {row["delivery_state"] for row in ends} == {"delivered"}
+    assert stage.rows("select lane from coatcheck.outbox where operation_id <> %s", poison) == []
+    assert {stage.posts(one) for one in neighbours} == {1}
+    stage.check()

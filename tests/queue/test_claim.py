@@ -42,6 +42,7 @@ def wanted(room: int) -> dict[str, Any]:
         "doubt_lease_s": 30.0,
         "lookup_provider": [],
         "lookup_account": [],
+        "is_free": True,
         "worker": "w",
     }
 
@@ -76,6 +77,32 @@ def test_a_claim_never_takes_more_than_it_has_room_for(database: postgres.Databa
                 actions = sorted(str(row[2]) for row in claimed)
                 assert actions == [*["dispatch"] * ROOM, *["observe"] * ROOM, *["reconcile"] * ROOM], switches
                 assert len({row[0] for row in claimed}) == 3 * ROOM
+
+
+SUSPECTS: LiteralString = """
+update coatcheck.outbox set leased_by = 'killed', leased_at = now() - interval '1 h', lease_count = 2
+where lane = 0 and lease_token % 50 = 0 and action <> 'reconcile'"""
+
+
+@pytest.mark.parametrize("plan", ["custom", "generic"])
+def test_a_suspect_is_taken_alone_under_every_plan_and_only_by_who_has_nothing_in_hand(
+    database: postgres.Database, plan: str
+) -> None:
+    with database.connect() as connection:
+        connection.execute(ROWS, [500])
+        connection.execute(SUSPECTS)
+        for switches in product(("on", "off"), repeat=len(SWITCHES)):
+            with undone(connection):
+                for name, value in zip(SWITCHES, switches, strict=True):
+                    connection.execute(f"set local {name} = {value}".encode())
+                connection.execute(f"set local plan_cache_mode = force_{plan}_plan".encode())
+                connection.execute("set local synchronous_commit = off")
+                text = statement("queue", "claim").encode()
+                alone = connection.execute(text, wanted(ROOM), prepare=True).fetchall()
+                assert [row[-2] for row in alone] == [True], switches
+                others = connection.execute(text, {**wanted(ROOM), "is_free": False}, prepare=True).fetchall()
+                assert len(others) == 3 * ROOM
+                assert {(row[-2], row[-1]) for row in others} == {(False, True)}
 
 
 def test_the_popular_shape_takes_everything_under_some_plan(database: postgres.Database) -> None:

@@ -204,13 +204,13 @@ def test_a_claim_with_nothing_due_touches_a_handful_of_pages(planner: Planner, g
     planner.ground.sql("vacuum coatcheck.outbox")
     plan = planner.plan("queue", "claim", claim(planner), generic=generic, run=True)
     assert plan.scanned.isdisjoint(BIG)
-    assert {"outbox_due_idx", "outbox_doubt_idx"} <= plan.indexes
+    assert {"outbox_due_idx", "outbox_doubt_idx", "outbox_suspect_idx"} <= plan.indexes
     assert plan.pages < 40
 
 
 def test_a_claim_finds_and_updates_its_rows_by_index(planner: Planner, generic: bool) -> None:
     plan = planner.plan("queue", "claim", claim(planner), generic=generic)
-    assert plan.indexes == {"outbox_due_idx", "outbox_doubt_idx", "outbox_pkey"}
+    assert plan.indexes == {"outbox_due_idx", "outbox_doubt_idx", "outbox_suspect_idx", "outbox_pkey"}
     assert plan.scanned == set()
 
 

@@ -87,7 +87,9 @@ class DropAll:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """Make the course look at the remote job soon, unless a look is being made right now."""
+    """Make the course look at the remote job now, unless a look is being made right now. `resumes`: also where it was set aside."""
+
+    resumes: bool = False
 
 
 LaneChange = Aim | Park | Drop | DropAll | Look

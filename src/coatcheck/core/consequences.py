@@ -310,7 +310,17 @@ def close_unsent(at: Setting, event: ev.Cancel | ev.DeadlinePassed) -> DecideSte
 
 def note_cancel(at: Setting, event: ev.Cancel) -> DecideStep:
     """Too late to stop the POST: the wish is recorded and promises neither a stop nor a refund."""
-    return replace(_decide(at, at.operation.render_state, (), event), requests_cancel=True)
+    known = at.operation.remote_job_id is not None
+    # the look that follows tells the service, where it can be told; asking again and again makes none due
+    lanes: tuple[LaneChange, ...] = (Look(),) if known and at.operation.cancel_requested_at is None else ()
+    return replace(_decide(at, at.operation.render_state, lanes, event), requests_cancel=True)
+
+
+def note_answer(at: Setting, event: ev.CancelAnswered) -> DecideStep:
+    """The service took or refused the wish to cancel; look at once what became of the job."""
+    aim = Aim(lane=COURSE, action=Action.OBSERVE)
+    step = _decide(at, at.operation.render_state, (aim,))
+    return replace(step, actor=event.actor, reason=f"status_{event.status}", cancel_answer=event.answer)
 
 
 def adopt(at: Setting, event: ev.Adopt) -> DecideStep:
@@ -352,12 +362,32 @@ def write_off(at: Setting, event: ev.WriteOff) -> DecideStep:
 
 
 def reobserve(at: Setting, event: ev.Reobserve) -> DecideStep:
-    """Look again, with a new observation deadline."""
-    aim = Aim(lane=COURSE, action=Action.OBSERVE)
-    return replace(_decide(at, at.operation.render_state, (aim,), event), observe_for_s=event.observe_for_s)
+    """Look again, with a new observation deadline. Whoever looks right now finds the newer revision and looks once more."""
+    look = Look(resumes=True)
+    return replace(_decide(at, at.operation.render_state, (look,), event), observe_for_s=event.observe_for_s)
 
 
 def redeliver(at: Setting, event: ev.Redeliver) -> DecideStep:
-    """Try the failed deliveries again."""
+    """Try the deliveries again, with all their tries."""
     lanes = tuple(Aim(lane=delivery_lane(index), action=Action.DELIVER) for index in event.indexes)
     return replace(_decide(at, at.operation.render_state, lanes, event), redelivers=event.indexes)
+
+
+def resume_course(at: Setting, event: ev.Resume) -> DecideStep:
+    """Take up the course where it was set aside. A render that observing gave up gets a new deadline, or it would be given up at once."""
+    match at.operation.phase:
+        case Phase.PREPARED:
+            change: LaneChange = Aim(lane=COURSE, action=Action.DISPATCH)
+        case Phase.DISPATCHING:
+            change = Aim(lane=COURSE, action=Action.RECONCILE)
+        case _:
+            change = Look(resumes=True)
+    given_up = event.park_reason in (ParkReason.MISSING, ParkReason.STALLED)
+    step = _decide(at, at.operation.render_state, (change,), event)
+    return replace(step, observe_for_s=event.observe_for_s if given_up else None)
+
+
+def resume_delivery(at: Setting, event: ev.Resume) -> DecideStep:
+    """Try one delivery again, with all its tries."""
+    aim = Aim(lane=event.lane, action=Action.DELIVER)
+    return replace(_decide(at, at.operation.render_state, (aim,), event), redelivers=(event.lane - 1,))

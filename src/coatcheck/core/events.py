@@ -6,7 +6,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import ClassVar
 
-from coatcheck.core.operation import DispatchId, RemoteJobId, RenderState
+from coatcheck.core.operation import CancelAnswer, DispatchId, RemoteJobId, RenderState
 
 
 class EventKind(enum.StrEnum):
@@ -34,8 +34,11 @@ class EventKind(enum.StrEnum):
     REDISPATCH = "redispatch"
     REQUEST_REDISPATCH = "request_redispatch"
     WRITE_OFF = "write_off"
+    CANCEL_ANSWERED = "cancel_answered"
     REOBSERVE = "reobserve"
     REDELIVER = "redeliver"
+    RESUME = "resume"
+    NOTE = "note"
 
 
 # -- the one billable POST ---------------------------------------------------------------------------------------------
@@ -208,6 +211,16 @@ class Stalled:
     kind: ClassVar[EventKind] = EventKind.STALLED
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CancelAnswered:
+    """The service was told by `actor`, a worker, that the job is not wanted any more, and answered `status`. What became of it, looks tell."""
+
+    kind: ClassVar[EventKind] = EventKind.CANCEL_ANSWERED
+    actor: str
+    answer: CancelAnswer
+    status: int
+
+
 # -- delivery ----------------------------------------------------------------------------------------------------------
 
 
@@ -321,10 +334,27 @@ class Reobserve(Decided):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Redeliver(Decided):
-    """Try the failed deliveries again (free). `indexes` are the outputs whose delivery failed."""
+    """Try deliveries again that nobody tries any more (free). `indexes` are their outputs."""
 
     kind: ClassVar[EventKind] = EventKind.REDELIVER
     indexes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resume(Decided):
+    """Let the message of a lane that was set aside be taken again (free). `park_reason` is why it was."""
+
+    kind: ClassVar[EventKind] = EventKind.RESUME
+    lane: int
+    park_reason: str
+    observe_for_s: float = 86_400.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note(Decided):
+    """Keep with the operation what a person found out, as `reason` says it. Nothing else changes, whatever the phase."""
+
+    kind: ClassVar[EventKind] = EventKind.NOTE
 
 
 Event = (
@@ -335,6 +365,7 @@ Event = (
     | Snapshot
     | NotFound
     | Stalled
+    | CancelAnswered
     | OutputStored
     | OutputFailed
     | SourceExpired
@@ -347,4 +378,6 @@ Event = (
     | WriteOff
     | Reobserve
     | Redeliver
+    | Resume
+    | Note
 )

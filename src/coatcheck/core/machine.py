@@ -12,9 +12,9 @@ from typing import Any
 
 from coatcheck.core import consequences as do
 from coatcheck.core import events as ev
-from coatcheck.core.actions import WaitReason
+from coatcheck.core.actions import COURSE, WaitReason
 from coatcheck.core.events import EventKind as Kind
-from coatcheck.core.operation import FINAL_RENDER_STATES, Operation, Phase, RenderState
+from coatcheck.core.operation import FINAL_RENDER_STATES, CancelAnswer, Operation, Phase, RenderState
 from coatcheck.core.steps import Refusal, Refused, Step
 
 OUTPUT_GRACE_S = 60.0
@@ -111,6 +111,21 @@ def succeeded(operation: Operation, _event: Any, _now: datetime) -> bool:
     return operation.render_state is RenderState.SUCCEEDED
 
 
+def unasked(operation: Operation, _event: ev.CancelAnswered, _now: datetime) -> bool:
+    """Nobody wants the remote job cancelled any more, or the answer is recorded already."""
+    return not operation.owes_cancel
+
+
+def taken(_operation: Operation, event: ev.CancelAnswered, _now: datetime) -> bool:
+    """The service took the wish to cancel."""
+    return event.answer is CancelAnswer.TAKEN
+
+
+def of_course(_operation: Operation, event: ev.Resume, _now: datetime) -> bool:
+    """The message is that of the course, not of a delivery."""
+    return event.lane == COURSE
+
+
 def listed(operation: Operation, event: ev.WriteOff, _now: datetime) -> bool:
     """The remote job is missing or its observation stalled."""
     return operation.render_state is RenderState.MISSING or (event.stalled and not operation.is_final)
@@ -178,11 +193,17 @@ def _known_job_rows(phase: Phase) -> tuple[Rule, ...]:
         Rule(phase, Kind.SOURCE_EXPIRED, None, "source_expired", do.ask_fresh_source, succeeded),
         Rule(phase, Kind.CANCEL, None, "cancel_requested", do.note_cancel, observable),
         Rule(phase, Kind.CANCEL, None, "final_already", Refused.NOT_CANCELLABLE),
+        Rule(phase, Kind.CANCEL_ANSWERED, None, "final_already", Refused.FINAL, final),
+        Rule(phase, Kind.CANCEL_ANSWERED, None, "not_asked", Refused.UNCHANGED, unasked),
+        Rule(phase, Kind.CANCEL_ANSWERED, None, "cancel_taken", do.note_answer, taken),
+        Rule(phase, Kind.CANCEL_ANSWERED, None, "cancel_refused", do.note_answer),
         Rule(phase, Kind.WRITE_OFF, Phase.ABANDONED, "written_off", do.write_off, listed),
         Rule(phase, Kind.WRITE_OFF, None, "still_looking", Refused.STILL_LOOKING),
         Rule(phase, Kind.REOBSERVE, None, "reobserve_requested", do.reobserve, observable),
         Rule(phase, Kind.REOBSERVE, None, "final_already", Refused.FINAL),
         Rule(phase, Kind.REDELIVER, None, "redeliver_requested", do.redeliver, succeeded),
+        Rule(phase, Kind.RESUME, None, "message_resumed", do.resume_course, of_course),
+        Rule(phase, Kind.RESUME, None, "message_resumed", do.resume_delivery, succeeded),
     )
 
 
@@ -197,11 +218,13 @@ RULES: tuple[Rule, ...] = (
     *_evidence_rows(Phase.PREPARED, Kind.REJECTED, Kind.THROTTLED, Kind.NOT_SENT, Kind.DOUBTED),
     Rule(Phase.PREPARED, Kind.CANCEL, Phase.CANCELLED, "cancelled", do.close_unsent),
     Rule(Phase.PREPARED, Kind.DEADLINE_PASSED, Phase.CANCELLED, "deadline_passed", do.close_unsent),
+    Rule(Phase.PREPARED, Kind.RESUME, None, "message_resumed", do.resume_course),
     # dispatching: the mark is committed, so the request may be on its way
     *_reply_rows(Phase.DISPATCHING),
     Rule(Phase.DISPATCHING, Kind.DOUBTED, Phase.UNCERTAIN, "became_uncertain", do.conclude),
     Rule(Phase.DISPATCHING, Kind.LEASE_ENDED, Phase.UNCERTAIN, "became_uncertain", do.doubt),
     Rule(Phase.DISPATCHING, Kind.CANCEL, None, "cancel_requested", do.note_cancel),
+    Rule(Phase.DISPATCHING, Kind.RESUME, None, "message_resumed", do.resume_course),
     # uncertain: only a late reply or a person's decision leads out, never time, lease, count or restart
     *_reply_rows(Phase.UNCERTAIN),
     *_evidence_rows(Phase.UNCERTAIN, Kind.DOUBTED),

@@ -73,6 +73,28 @@ class Outcome(enum.StrEnum):
     SUBMISSION_FAILED = "submission_failed"
     ACCEPTED = "accepted"
 
+    @property
+    def rank(self) -> int:
+        """How much it proves, as `coatcheck.outcome_rank` has it: an outcome is replaced only by one of a higher rank."""
+        match self:
+            case Outcome.OPEN:
+                return 0
+            case Outcome.UNCERTAIN:
+                return 1
+            case Outcome.REJECTED | Outcome.THROTTLED | Outcome.NOT_SENT | Outcome.PROVEN_ABSENT:
+                return 2
+            case Outcome.SUBMISSION_FAILED | Outcome.ACCEPTED:
+                return 3
+            case _:
+                assert_never(self)
+
+
+class CancelAnswer(enum.StrEnum):
+    """What the service said to the wish to cancel a remote job. What becomes of the job, only looks tell."""
+
+    TAKEN = "taken"
+    REFUSED = "refused"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
@@ -104,6 +126,7 @@ class Operation:
     dispatch_by_at: datetime | None
     observe_by_at: datetime | None
     cancel_requested_at: datetime | None
+    cancel_answer: CancelAnswer | None = None
     accepted_at: datetime | None
     final_at: datetime | None
     created_at: datetime
@@ -114,6 +137,11 @@ class Operation:
     def is_final(self) -> bool:
         """Whether the render reached a state that nothing replaces."""
         return self.render_state in FINAL_RENDER_STATES
+
+    @property
+    def owes_cancel(self) -> bool:
+        """Whether the service is still to be told that the remote job is not wanted any more."""
+        return self.cancel_requested_at is not None and self.cancel_answer is None and not self.is_final
 
     @property
     def is_overdue(self) -> bool:

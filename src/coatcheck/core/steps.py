@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from coatcheck.core.actions import LaneChange
 from coatcheck.core.events import Credits, Output
-from coatcheck.core.operation import DispatchId, OperationId, Outcome, Phase, RemoteJobId, RenderState
+from coatcheck.core.operation import CancelAnswer, DispatchId, OperationId, Outcome, Phase, RemoteJobId, RenderState
 
 
 class Boundary(enum.StrEnum):
@@ -110,7 +110,8 @@ class DecideStep:
     """A sweep's or a person's decision. Guard: revision. It changes a dispatch only where it applies itself.
 
     `authorises`: permission for one more POST. `requests_cancel` is recorded while the POST cannot be stopped; `clears_withdrawal` undoes
-    it and the deadline, which a person's new authorisation overrides. `settles` the present dispatch, unless it is settled.
+    it and the deadline, which a person's new authorisation overrides. `cancel_answer` is what the service said to it. `settles` the present
+    dispatch, unless it is settled.
     """
 
     operation_id: OperationId
@@ -124,6 +125,7 @@ class DecideStep:
     settles: Settlement | None = None
     authorises: bool = False
     requests_cancel: bool = False
+    cancel_answer: CancelAnswer | None = None
     clears_withdrawal: bool = False
     remote_job_id: RemoteJobId | None = None
     observe_for_s: float | None = None

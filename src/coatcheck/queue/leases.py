@@ -46,6 +46,10 @@ class Message:
     leased_at: datetime
     lease_s: float
     waited: Waited
+    is_suspect: bool = False
+    """Whether its leases kept ending without a word, so that it was leased alone."""
+    has_suspects: bool = False
+    """Whether another one is due that is leased only to who has nothing else in hand."""
 
     @property
     def slot(self) -> tuple[OperationId, int]:
@@ -57,6 +61,7 @@ class Message:
 class Release:
     """Give a message back, visible again after `delay_s`. `forgives`: an orderly end, so the count of bad leases starts anew.
 
+    `error`: the class of what ended a lease badly, never its text.
     Without a `reason` it goes back with what it was waiting for: a look that is owed (accounting, a fresh source) stays owed.
     """
 
@@ -64,6 +69,7 @@ class Release:
     delay_s: float
     reason: WaitReason | None = None
     forgives: bool = True
+    error: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,11 +110,18 @@ class Leases:
         self._worker = worker
 
     async def claim(
-        self, wanted: Sequence[Wanted], *, doubts: int, doubt_lease_s: float, lookups: Mapping[str, str] = NOWHERE
+        self,
+        wanted: Sequence[Wanted],
+        *,
+        doubts: int,
+        doubt_lease_s: float,
+        lookups: Mapping[str, str] = NOWHERE,
+        is_free: bool = True,
     ) -> list[Message]:
         """Lease what is due: at most `room` of each wanted kind, and up to `doubts` dispatches whose lease ended, of any provider.
 
-        Among the latter are operations that wait to be looked up, but only of the providers in `lookups` (name to account).
+        Among the latter are operations that wait to be looked up, but only of the providers in `lookups` (name to account). A worker that
+        has nothing in hand (`is_free`) may get one message alone, a suspect; no other gets one.
         """
         parameters = {
             "action": [want.action for want in wanted],
@@ -121,6 +134,7 @@ class Leases:
             "doubt_lease_s": doubt_lease_s,
             "lookup_provider": list(lookups),
             "lookup_account": list(lookups.values()),
+            "is_free": is_free,
             "worker": self._worker,
         }
         return [_message(row) for row in await self._database.fetch(statement("queue", "claim"), parameters)]
@@ -139,6 +153,7 @@ class Leases:
             "delay_s": [item.delay_s for item in batch],
             "reason": [item.reason for item in batch],
             "forgives": [item.forgives for item in batch],
+            "error": [item.error for item in batch],
         }
         return _kept(
             await self._database.fetch(statement("queue", "release"), parameters), [item.message for item in batch]

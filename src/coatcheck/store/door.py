@@ -208,6 +208,7 @@ def _saved(row: Row) -> Saved:
 def _steps(batch: Sequence[Save], *names: str) -> Columns:
     return {name: [getattr(save.step, name) for save in batch] for name in names}
 
+                "cancel_answer",
 
 def _own(batch: Sequence[Save], *names: str) -> Columns:
     return {name: [getattr(save, name) for save in batch] for name in names}
@@ -277,4 +278,4 @@ def _lane(change: LaneChange) -> tuple[int | None, str, str | None, float | None
         case DropAll():
             return None, "drop_all", None, None, None
         case Look():
-            return 0, "look", None, None, None
+            return 0, "look_again" if change.resumes else "look", None, None, None

@@ -6,6 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from coatcheck.core.operation import (
+    CancelAnswer,
     DeliveryState,
     Operation,
     OperationId,
@@ -44,6 +45,7 @@ def operation_of(row: Row) -> Operation:
             "phase": Phase(row["phase"]),
             "render_state": RenderState(row["render_state"]),
             "delivery_state": DeliveryState(row["delivery_state"]),
+            "cancel_answer": None if row["cancel_answer"] is None else CancelAnswer(row["cancel_answer"]),
         }
     )
 

@@ -95,10 +95,16 @@ class Desk:
         return await self.save(DecideSave(step=step)) if isinstance(step, DecideStep) else None
 
     async def release(
-        self, message: Message, delay_s: float, reason: WaitReason | None = None, *, forgives: bool = True
+        self,
+        message: Message,
+        delay_s: float,
+        reason: WaitReason | None = None,
+        *,
+        forgives: bool = True,
+        error: str | None = None,
     ) -> None:
-        """Give a message back. A lease that was lost meanwhile is counted; its new holder goes on."""
-        await self._end(Release(message=message, delay_s=delay_s, reason=reason, forgives=forgives))
+        """Give a message back. A lease that was lost meanwhile is counted; its new holder goes on. `error` is what ended it badly."""
+        await self._end(Release(message=message, delay_s=delay_s, reason=reason, forgives=forgives, error=error))
         self.wake(delay_s)
 
     async def acknowledge(self, message: Message) -> None:

@@ -18,6 +18,7 @@ from coatcheck.seams import Seams
 from coatcheck.store.db import Database
 from coatcheck.store.subjects import load_subjects
 from coatcheck.workers.desk import Work
+from coatcheck.workers.seclusion import Seclusion
 
 POLL_S = 1.0
 """How long an idle worker waits between two looks at the outbox."""
@@ -66,6 +67,7 @@ class Lessor:
         self._rested_at = 0.0
         self._turns = {action: deque(capacity.accounts.items()) for action, capacity in capacities.items()}
         self._asked: Counter[Action] = Counter()
+        self._seclusion = Seclusion(seams.clock)
         self.in_hand: Counter[Action] = Counter()
 
     def wake(self, delay_s: float = 0.0) -> None:
@@ -75,23 +77,34 @@ class Lessor:
             self._news.set()
         heapq.heappush(self._due, due_at)
 
-    def done(self, action: Action) -> None:
+    def done(self, message: Message) -> None:
         """A place is free again; that is news where there was none to spare, and where nothing is in hand any more."""
+        action = message.action
         self.in_hand[action] -= 1
+        self._seclusion.ended(message)
         self._freed.set()
         if action in self._crowded or not self.in_hand.total():
             self.wake()
 
     async def claim(self) -> list[Work]:
-        """Lease what is due and there is room for, with what it is about as it stands."""
+        """Lease what is due and there is room for, with what it is about as it stands; nothing beside what has to be alone."""
         began = self._seams.clock.boottime()
         while self._due and self._due[0] <= began:
             heapq.heappop(self._due)
+        if not self._seclusion.may_claim(self.in_hand):
+            return []
         wanted = self._wanted()
-        messages = await self._leases.claim(wanted, doubts=DOUBTS, doubt_lease_s=DOUBT_LEASE_S, lookups=self._lookups)
+        messages = await self._leases.claim(
+            wanted,
+            doubts=DOUBTS,
+            doubt_lease_s=DOUBT_LEASE_S,
+            lookups=self._lookups,
+            is_free=self._seclusion.is_free(self.in_hand),
+        )
         found = await self._loaded(messages)
         for work in found:
             self.in_hand[work.message.action] += 1
+        self._seclusion.claimed([work.message for work in found], self.in_hand)
         self._crowded = self._without_room(wanted, messages)
         ended = self._seams.clock.boottime()
         rest_s = max(REST_S, (ended - began) * _REST_SHARE)

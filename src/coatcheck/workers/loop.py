@@ -1,7 +1,8 @@
 """The worker's loop: claim, hand out, and survive what a handler did not foresee. The only place that catches every exception.
 
 After an unforeseen exception the message goes back, and its bad lease counts; a POST that was marked ends in doubt at once. A message
-whose leases keep ending badly is parked instead of being handled, so it cannot take one worker after another with it.
+whose leases keep ending badly is parked instead of being handled, so it cannot take one worker after another with it; before that, it is
+handled alone (`seclusion`), so it cannot take its neighbours with it either.
 """
 
 import asyncio
@@ -16,6 +17,7 @@ import psycopg
 from coatcheck.core.actions import Action, ParkReason, WaitReason
 from coatcheck.core.delays import backoff_s
 from coatcheck.core.identity import operation_text
+from coatcheck.core.operation import Phase
 from coatcheck.errors import CoatcheckError, Unavailable
 from coatcheck.queue.leases import Leases, Message
 from coatcheck.seams import Point
@@ -156,7 +158,7 @@ class Worker:
         """What was claimed while the worker was told to end: a task that is cut off before its first step could not release it."""
         await asyncio.gather(*(self._return(work.message) for work in found))
         for work in found:
-            self._lessor.done(work.message.action)
+            self._lessor.done(work.message)
 
     async def _return(self, message: Message) -> None:
         """Give a message back as it was; where the database is away while the worker ends, its lease ends by itself."""
@@ -192,7 +194,7 @@ class Worker:
     def _ended(self, task: asyncio.Task[None]) -> None:
         work = self._tasks.pop(task)
         self._renewer.drop(work.message)
-        self._lessor.done(work.message.action)
+        self._lessor.done(work.message)
 
     async def _work(self, work: Work) -> None:
         """Handle one message."""
@@ -202,7 +204,7 @@ class Worker:
         try:
             if message.action in _RECEIVED:
                 desk.seams.faults.reached(_RECEIVED[message.action])
-            if message.lease_count > BAD_LEASES and message.action is not Action.RECONCILE:
+            if _is_spent(work):
                 await desk.park(message, ParkReason.LEASE_COUNT)
                 return
             await self._handlers[message.action].handle(work)
@@ -225,7 +227,7 @@ class Worker:
             if await self._handlers[work.message.action].surprised(work):
                 return
             delay_s = backoff_s(work.message.lease_count, self._desk.seams.jitter.between(0, 1))
-            await self._desk.release(work.message, delay_s, forgives=False)
+            await self._desk.release(work.message, delay_s, forgives=False, error=type(error).__name__)
         except Exception as error:  # noqa: BLE001 - the second surprise in a row: what the lease's end says stands
             logger.error("unforeseen again", extra=_described(work, error))  # noqa: TRY400 - as above
 
@@ -236,6 +238,13 @@ class Worker:
             if work.message.action in _INTERRUPTIBLE:
                 task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+def _is_spent(work: Work) -> bool:
+    """Whether nobody should handle it any more. What may have been sent ends in doubt first, and doubt is a person's by itself."""
+    message = work.message
+    is_open = work.operation.phase is Phase.DISPATCHING or message.action is Action.RECONCILE
+    return message.lease_count > BAD_LEASES and not is_open
 
 
 def _waits(work: Work) -> bool:

@@ -117,7 +117,9 @@ class Observer:
         operation, settings = work.operation, watching.settings
         if operation.remote_job_id is None:  # the schema refuses this in a phase that is observed
             return Transient(cause="no_remote_job")
-        wait_s = 0.0 if operation.is_final or not settings.wait_param else settings.wait_s
+        # a suspect keeps everything else waiting, so it does not hold the line
+        at_once = operation.is_final or work.message.is_suspect or not settings.wait_param
+        wait_s = 0.0 if at_once else settings.wait_s
         return await look_once(
             watching.port,
             watching.gets,

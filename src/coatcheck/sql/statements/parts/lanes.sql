@@ -42,6 +42,7 @@ lanes_aimed as (
     lease_count = 0,
     leased_by = null,
     leased_at = null,
+    last_error = null,
     wait_reason = excluded.wait_reason,
     wait_since_at = case when held.wait_reason = excluded.wait_reason then held.wait_since_at else excluded.wait_since_at end,
     wait_count = case when held.wait_reason = excluded.wait_reason then held.wait_count + 1 else excluded.wait_count end,

@@ -6,4 +6,4 @@
   operation.dispatch_count, operation.render_state, operation.remote_status, operation.delivery_state, operation.output_count,
   operation.delivered_count, operation.failed_count, operation.remote_job_id, operation.revision, operation.estimate, operation.unit,
   operation.priority, operation.not_before_at, operation.dispatch_by_at, operation.observe_by_at, operation.cancel_requested_at,
-  operation.accepted_at, operation.final_at, operation.created_at, operation.updated_at, coatcheck.due_now() as read_at
+  operation.cancel_answer, operation.accepted_at, operation.final_at, operation.created_at, operation.updated_at, coatcheck.due_now() as read_at

@@ -1,10 +1,29 @@
 -- purpose: lease a batch of what is due, of dispatches whose lease ended, and of doubt that can be looked up
 -- guard: rows are locked in a materialised CTE, and the update repeats the predicate: never more than was asked for
--- index: outbox_due_idx, outbox_doubt_idx
+-- index: outbox_due_idx, outbox_doubt_idx, outbox_suspect_idx
 with wanted as (
   select *
   from unnest(%(action)s::text[], %(provider)s::text[], %(account)s::text[], %(room)s::integer[], %(lease_s)s::float8[])
     as want(action, provider, account, room, lease_s)
+),
+-- a message whose leases keep ending without a word may take its worker with it, and what else that has in hand: it is leased alone
+suspect as materialized (
+  select found.operation_id, found.lane, wanted.lease_s
+  from wanted
+  cross join lateral (
+    select held.operation_id, held.lane
+    from coatcheck.outbox as held
+    where held.provider = wanted.provider and held.action = wanted.action and held.action <> 'reconcile'
+      and held.parked_at is null and held.leased_by is not null and held.lease_count >= 2
+      and held.visible_at <= coatcheck.due_now()
+      and (held.account is null or held.account = wanted.account)
+      and held.schema_version = any(%(schema_version)s::smallint[])
+    order by held.visible_at
+    limit 1
+    for no key update skip locked
+  ) as found
+  where %(is_free)s::boolean
+  limit 1
 ),
 due as materialized (
   select found.operation_id, found.lane, wanted.lease_s
@@ -14,12 +33,14 @@ due as materialized (
     from coatcheck.outbox as held
     where held.provider = wanted.provider and held.action = wanted.action and held.action <> 'reconcile'
       and held.parked_at is null and held.visible_at <= coatcheck.due_now()
+      and (held.leased_by is null or held.lease_count < 2)
       and (held.account is null or held.account = wanted.account)
       and held.schema_version = any(%(schema_version)s::smallint[])
     order by held.visible_at
     limit wanted.room
     for no key update skip locked
   ) as found
+  where not exists (select from suspect)
 ),
 doubtful as materialized (
   select held.operation_id, held.lane, %(doubt_lease_s)s::float8 as lease_s
@@ -30,6 +51,7 @@ doubtful as materialized (
       select
       from unnest(%(lookup_provider)s::text[], %(lookup_account)s::text[]) as configured(provider, account)
       where configured.provider = held.provider and configured.account = held.account))
+    and not exists (select from suspect)
   order by held.visible_at
   limit %(doubts)s::integer
   for no key update skip locked
@@ -38,13 +60,26 @@ update coatcheck.outbox as held set
   visible_at = coatcheck.lease_now() + make_interval(secs => taken.lease_s),
   lease_token = nextval('coatcheck.lease_tokens'),
   lease_count = held.lease_count + 1,
+  last_error = case when held.leased_by is null then held.last_error else 'lease_ended' end,
+  first_leased_at = case when held.lease_count = 0 then coatcheck.lease_now()
+    else coalesce(held.first_leased_at, held.leased_at, coatcheck.lease_now()) end,
+  last_leased_at = coatcheck.lease_now(),
   leased_by = %(worker)s::text,
   leased_at = coatcheck.lease_now()
 from (
-  select operation_id, lane, lease_s from due
-  union all select operation_id, lane, lease_s from doubtful) as taken
+  select operation_id, lane, lease_s, false as is_suspect from due
+  union all select operation_id, lane, lease_s, true from suspect
+  union all select operation_id, lane, lease_s, false from doubtful) as taken
 where held.operation_id = taken.operation_id and held.lane = taken.lane
   and held.parked_at is null and held.visible_at <= coatcheck.due_now()
 returning held.operation_id, held.lane, held.action, held.provider, held.account, held.expected_revision,
   held.expected_remote_job_id, held.lease_token, held.lease_count, held.leased_at, taken.lease_s, held.wait_reason,
-  held.wait_since_at, held.wait_count
+  held.wait_since_at, held.wait_count, taken.is_suspect,
+  exists (
+    select
+    from wanted
+    join coatcheck.outbox as other using (provider, action)
+    where other.parked_at is null and other.leased_by is not null and other.lease_count >= 2
+      and other.visible_at <= coatcheck.due_now()
+      and (other.account is null or other.account = wanted.account)
+      and other.schema_version = any(%(schema_version)s::smallint[])) as has_suspects

@@ -17,6 +17,8 @@ mine as materialized (
 update coatcheck.outbox as held set
   parked_at = coatcheck.lease_now(),
   park_reason = mine.reason,
+  -- the lease that only sets it aside is none of those that ended badly
+  lease_count = case mine.reason when 'lease_count' then held.lease_count - 1 else held.lease_count end,
   leased_by = null,
   leased_at = null
 from mine

@@ -4,11 +4,11 @@
 with input as (
   select *
   from unnest(%(operation_id)s::uuid[], %(lane)s::smallint[], %(lease_token)s::bigint[], %(delay_s)s::float8[],
-      %(reason)s::text[], %(forgives)s::boolean[])
-    as i(operation_id, lane, lease_token, delay_s, reason, forgives)
+      %(reason)s::text[], %(forgives)s::boolean[], %(error)s::text[])
+    as i(operation_id, lane, lease_token, delay_s, reason, forgives, error)
 ),
 mine as materialized (
-  select held.operation_id, held.lane, input.delay_s, input.reason, input.forgives
+  select held.operation_id, held.lane, input.delay_s, input.reason, input.forgives, input.error
   from coatcheck.outbox as held
   join input using (operation_id, lane)
   where held.lease_token = input.lease_token and held.leased_by = %(worker)s::text
@@ -18,6 +18,7 @@ mine as materialized (
 update coatcheck.outbox as held set
   visible_at = coatcheck.lease_now() + make_interval(secs => mine.delay_s),
   lease_count = case when mine.forgives then 0 else held.lease_count end,
+  last_error = case when mine.forgives then null else coalesce(mine.error, held.last_error) end,
   leased_by = null,
   leased_at = null,
   wait_reason = coalesce(mine.reason, held.wait_reason),

@@ -5,9 +5,10 @@ with input as materialized (
   select *
   from unnest(%(operation_id)s::uuid[], %(revision)s::bigint[], %(event)s::text[], %(phase)s::text[], %(render_state)s::text[],
       %(actor)s::text[], %(reason)s::text[], %(outcome)s::text[], %(settles)s::text[], %(authorises)s::boolean[],
-      %(requests_cancel)s::boolean[], %(clears_withdrawal)s::boolean[], %(remote_job_id)s::text[], %(observe_for_s)s::float8[])
+      %(requests_cancel)s::boolean[], %(cancel_answer)s::text[], %(clears_withdrawal)s::boolean[], %(remote_job_id)s::text[],
+      %(observe_for_s)s::float8[])
     as i(operation_id, revision, event, phase, render_state, actor, reason, outcome, settles, authorises, requests_cancel,
-      clears_withdrawal, remote_job_id, observe_for_s)
+      cancel_answer, clears_withdrawal, remote_job_id, observe_for_s)
 ),
 locked as materialized (
   select held.operation_id, held.tenant_id, held.phase, held.render_state, held.delivery_state, held.account, held.dispatch_id,
@@ -44,9 +45,9 @@ jobs_promoted as (
 ),
 judged as materialized (
   select guarded.operation_id, guarded.event, guarded.phase, guarded.render_state, guarded.actor, guarded.reason, guarded.outcome,
-    guarded.settles, guarded.authorises, guarded.requests_cancel, guarded.clears_withdrawal, guarded.remote_job_id,
-    guarded.observe_for_s, guarded.message_lane, guarded.tenant_id, guarded.from_phase, guarded.from_render_state,
-    guarded.from_delivery_state, guarded.dispatch_id as present_dispatch_id,
+    guarded.settles, guarded.authorises, guarded.requests_cancel, guarded.cancel_answer, guarded.clears_withdrawal,
+    guarded.remote_job_id, guarded.observe_for_s, guarded.message_lane, guarded.tenant_id, guarded.from_phase,
+    guarded.from_render_state, guarded.from_delivery_state, guarded.dispatch_id as present_dispatch_id,
     coalesce(won.dispatch_id, guarded.dispatch_id) as dispatch_id,
     case
       when not is_current then 'stale'
@@ -119,6 +120,9 @@ written as (
     remote_job_id = coalesce(stored.remote_job_id, judged.remote_job_id),
     accepted_at = case when judged.remote_job_id is null then stored.accepted_at else coatcheck.lease_now() end,
     observe_by_at = case when judged.observe_for_s is null then stored.observe_by_at
+    -- whoever asks again is passed on again
+    cancel_answer = case when judged.clears_withdrawal or judged.requests_cancel then null
+      else coalesce(judged.cancel_answer, stored.cancel_answer) end,
       else coatcheck.lease_now() + make_interval(secs => judged.observe_for_s) end,
     failed_count = stored.failed_count - again.outputs,
     delivery_state = case when again.outputs > 0 then 'pending' else stored.delivery_state end,
@@ -140,6 +144,22 @@ outcomes as (
     outcome = case when verdicts.outcome is null
         or coatcheck.outcome_rank(verdicts.outcome) <= coatcheck.outcome_rank(open_dispatches.outcome) then held.outcome
       else verdicts.outcome end,
+-- a look that is being made is left alone: it finds the newer revision, and is made again
+looks as (
+  update coatcheck.outbox as held set
+    visible_at = coatcheck.lease_now(),
+    lease_token = nextval('coatcheck.lease_tokens'),
+    lease_count = case change.verb when 'look' then held.lease_count else 0 end,
+    last_error = case change.verb when 'look' then held.last_error end,
+    expected_revision = written.revision,
+    parked_at = null,
+    park_reason = null
+  from written
+  join lane_changes as change on change.operation_id = written.operation_id and change.verb in ('look', 'look_again')
+  join lane_locks on lane_locks.operation_id = written.operation_id and lane_locks.lane = 0
+  where held.operation_id = written.operation_id and held.lane = 0 and held.action = 'observe' and held.leased_by is null
+    and (held.parked_at is null or change.verb = 'look_again')
+),
     cause = coalesce(held.cause, verdicts.reason),
     remote_job_id = coalesce(held.remote_job_id, verdicts.remote_job_id),
     charged = case when money.dispatch_id is null then held.charged else money.charged_now end,
