@@ -18,7 +18,15 @@ from coatcheck.core.actions import (
     WaitReason,
     delivery_lane,
 )
-from coatcheck.core.operation import FINAL_RENDER_STATES, Operation, Outcome, Phase, RemoteJobId, RenderState
+from coatcheck.core.operation import (
+    FINAL_RENDER_STATES,
+    Operation,
+    OperationId,
+    Outcome,
+    Phase,
+    RemoteJobId,
+    RenderState,
+)
 from coatcheck.core.steps import (
     Boundary,
     ConcludeStep,
@@ -33,6 +41,8 @@ from coatcheck.core.steps import (
 
 SWEEP = "sweep"
 """The actor of a conclusion that no person made and no reply brought."""
+ECHOED = "the service repeats the dispatch id"
+"""The reason of an adoption that no person made."""
 LOOKUP_DELAY_S = 1.0
 """Before a service that repeats our reference is asked for it: a reply that was lost is often ahead of the job."""
 
@@ -62,19 +72,29 @@ def mark(at: Setting, event: ev.Mark) -> MarkStep:
 
 def conclude(at: Setting, event: ev.Reply) -> ConcludeStep:
     """Write the end of the POST and what it makes due."""
-    outcome, remote_job_id, cause = _grounds(event)
-    return ConcludeStep(
-        operation_id=at.operation.operation_id,
-        dispatch_id=event.dispatch_id,
+    return replace(
+        keep(at.operation.operation_id, event),
         event=at.event,
-        outcome=outcome,
         phase=at.to,
         withdrawn=at.operation.is_withdrawn,
+        lanes=_after_post(at.to, event),
+    )
+
+
+def keep(operation_id: OperationId, event: ev.Reply) -> ConcludeStep:
+    """Write the end of a POST as evidence alone: all that is left to do where its operation is gone."""
+    outcome, remote_job_id, cause = _grounds(event)
+    return ConcludeStep(
+        operation_id=operation_id,
+        dispatch_id=event.dispatch_id,
+        event=f"late_{event.kind}",
+        outcome=outcome,
+        phase=None,
+        withdrawn=False,
         cause=cause,
         remote_job_id=remote_job_id,
         candidate_id=event.candidate if isinstance(event, ev.Doubted) else None,
         observe_for_s=event.observe_for_s if isinstance(event, ev.Accepted | ev.FailedWithId) else None,
-        lanes=_after_post(at.to, event),
     )
 
 
@@ -92,6 +112,8 @@ def _grounds(event: ev.Reply) -> tuple[Outcome, RemoteJobId | None, str | None]:
             return Outcome.NOT_SENT, None, event.cause
         case ev.Doubted():
             return Outcome.UNCERTAIN, None, event.cause
+        case _:
+            assert_never(event)
 
 
 def _after_post(to: Phase | None, event: ev.Reply) -> tuple[LaneChange, ...]:
@@ -359,6 +381,11 @@ def write_off(at: Setting, event: ev.WriteOff) -> DecideStep:
     """Give up on the remote job; what is held counts as spent, unless the person knows that it is not."""
     settles = Settlement.FREE if event.released else Settlement.SPENT
     return replace(_decide(at, at.operation.render_state, (DropAll(),), event), settles=settles)
+
+
+def note(at: Setting, event: ev.Note) -> DecideStep:
+    """Keep what a person found out: it tells whoever looks later, and the audit, that this was looked into."""
+    return _decide(at, at.operation.render_state, (), event)
 
 
 def reobserve(at: Setting, event: ev.Reobserve) -> DecideStep:

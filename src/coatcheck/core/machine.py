@@ -248,6 +248,8 @@ RULES: tuple[Rule, ...] = (
     Rule(Phase.REJECTED, Kind.REQUEST_REDISPATCH, None, "redispatch_requested", do.request_redispatch),
     *_evidence_rows(Phase.CANCELLED, *_REPLIES),
     *_evidence_rows(Phase.ABANDONED, *_REPLIES),
+    # what a person found out is kept in every phase
+    *(Rule(phase, Kind.NOTE, None, "noted", do.note) for phase in Phase),
 )
 
 _BY_PAIR: dict[tuple[Phase, Kind], tuple[Rule, ...]] = {

@@ -4,7 +4,7 @@ import enum
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from typing import NewType
+from typing import NewType, assert_never
 from uuid import UUID
 
 OperationId = NewType("OperationId", UUID)
