@@ -186,6 +186,7 @@ class Door:
                 "settles",
                 "authorises",
                 "requests_cancel",
+                "cancel_answer",
                 "clears_withdrawal",
                 "remote_job_id",
                 "observe_for_s",
@@ -208,7 +209,6 @@ def _saved(row: Row) -> Saved:
 def _steps(batch: Sequence[Save], *names: str) -> Columns:
     return {name: [getattr(save.step, name) for save in batch] for name in names}
 
-                "cancel_answer",
 
 def _own(batch: Sequence[Save], *names: str) -> Columns:
     return {name: [getattr(save, name) for save in batch] for name in names}
