@@ -115,14 +115,14 @@ written as (
       when judged.clears_withdrawal then null
       when judged.requests_cancel then coalesce(stored.cancel_requested_at, coatcheck.lease_now())
       else stored.cancel_requested_at end,
+    -- whoever asks again is passed on again
+    cancel_answer = case when judged.clears_withdrawal or judged.requests_cancel then null
+      else coalesce(judged.cancel_answer, stored.cancel_answer) end,
     dispatch_by_at = case when judged.clears_withdrawal then null else stored.dispatch_by_at end,
     dispatch_id = coalesce(judged.dispatch_id, stored.dispatch_id),
     remote_job_id = coalesce(stored.remote_job_id, judged.remote_job_id),
     accepted_at = case when judged.remote_job_id is null then stored.accepted_at else coatcheck.lease_now() end,
     observe_by_at = case when judged.observe_for_s is null then stored.observe_by_at
-    -- whoever asks again is passed on again
-    cancel_answer = case when judged.clears_withdrawal or judged.requests_cancel then null
-      else coalesce(judged.cancel_answer, stored.cancel_answer) end,
       else coatcheck.lease_now() + make_interval(secs => judged.observe_for_s) end,
     failed_count = stored.failed_count - again.outputs,
     delivery_state = case when again.outputs > 0 then 'pending' else stored.delivery_state end,
@@ -139,11 +139,6 @@ written as (
 -- include: lane_changes
 -- include: lanes
 -- include: chronicle
-outcomes as (
-  update coatcheck.dispatches as held set
-    outcome = case when verdicts.outcome is null
-        or coatcheck.outcome_rank(verdicts.outcome) <= coatcheck.outcome_rank(open_dispatches.outcome) then held.outcome
-      else verdicts.outcome end,
 -- a look that is being made is left alone: it finds the newer revision, and is made again
 looks as (
   update coatcheck.outbox as held set
@@ -160,6 +155,11 @@ looks as (
   where held.operation_id = written.operation_id and held.lane = 0 and held.action = 'observe' and held.leased_by is null
     and (held.parked_at is null or change.verb = 'look_again')
 ),
+outcomes as (
+  update coatcheck.dispatches as held set
+    outcome = case when verdicts.outcome is null
+        or coatcheck.outcome_rank(verdicts.outcome) <= coatcheck.outcome_rank(open_dispatches.outcome) then held.outcome
+      else verdicts.outcome end,
     cause = coalesce(held.cause, verdicts.reason),
     remote_job_id = coalesce(held.remote_job_id, verdicts.remote_job_id),
     charged = case when money.dispatch_id is null then held.charged else money.charged_now end,
