@@ -185,6 +185,8 @@ class Snapshot:
     credits: Credits | None = None
     created_at: datetime | None = None
     """When the job came to exist, by the service's clock, where it says."""
+    is_creation_unreadable: bool = False
+    """Whether the service says when, in a form that cannot be read as one instant."""
     reference: str | None = None
     """What the service repeats of ours, where it does."""
     waited: Waited = field(default_factory=Waited)

@@ -18,8 +18,9 @@ from coatcheck.core.evidence import Exchange, Request
 from coatcheck.core.foreign import Unreadable, at, read_json
 from coatcheck.core.operation import FINAL_RENDER_STATES, DispatchId, RemoteJobId, RenderState
 from coatcheck.core.retry_after import retry_after_s
+from coatcheck.provider.discreet import discreet_listing, discreet_reply, discreet_snapshot
 from coatcheck.provider.listing import read_listing
-from coatcheck.provider.port import Absent, Denied, Listed, Look, Nonsense, Seen, StillWaiting, Transient
+from coatcheck.provider.port import Absent, Denied, Listed, Listing, Look, Nonsense, Seen, StillWaiting, Transient
 from coatcheck.provider.snapshot import read_snapshot
 
 STATUS_WORDS: Final[Mapping[str, RenderState]] = MappingProxyType(
@@ -102,6 +103,7 @@ class Genace:
     def reply(self, exchange: Exchange, *, dispatch_id: DispatchId, now: datetime) -> Reply:
         """The POST's end, as `port.CreatePort` says."""
         reply = classify(exchange, dispatch_id=dispatch_id, rules=self._rules(), now=now)
+        reply = discreet_reply(reply, self.api_key.reveal())
         if isinstance(reply, Accepted):
             return replace(reply, snapshot=self._first_snapshot(read_json(exchange.body), reply.remote_job_id))
         return reply
@@ -147,7 +149,8 @@ class Genace:
                 body = read_json(exchange.body)
                 if isinstance(body, Unreadable) and body.cause in _NOT_BODY:
                     return Transient(cause=body.cause)
-                return read_listing(body)
+                found = read_listing(body)
+                return discreet_listing(found, self.api_key.reveal()) if isinstance(found, Listing) else found
             case 401 | 402 | 403:
                 return Denied(status=exchange.status)
             case other:
@@ -164,7 +167,7 @@ class Genace:
         found = read_snapshot(body, remote_job_id=remote_job_id, words=self.status_words)
         match found:
             case Snapshot():
-                return Seen(snapshot=found, retry_after_s=delay_s)
+                return Seen(snapshot=discreet_snapshot(found, self.api_key.reveal()), retry_after_s=delay_s)
             case Nonsense(kind="malformed") if closed:
                 # Whatever body comes with the signal that the window closed, it need not be a snapshot.
                 return StillWaiting(retry_after_s=delay_s)
@@ -178,6 +181,8 @@ class Genace:
         if not isinstance(body, dict) or at(body, ("id",)) not in (None, remote_job_id):
             return None
         found = read_snapshot({**body, "id": remote_job_id}, remote_job_id=remote_job_id, words=self.status_words)
+        if isinstance(found, Snapshot):
+            found = discreet_snapshot(found, self.api_key.reveal())
         # The first look is what notes an output that is unusable.
         if isinstance(found, Nonsense) or found.render_state not in FINAL_RENDER_STATES or found.unusable_count:
             return None

@@ -51,6 +51,8 @@ def read_snapshot(body: object, *, remote_job_id: RemoteJobId, words: Mapping[st
         # Taking the first hundred would lose paid outputs without a trace; an incident is seen.
         return Nonsense(kind="malformed", detail="too_many_outputs")
     usable = _outputs(listed)
+    told_at = at(body, ("created_at",))
+    created_at = read_instant(told_at)
     return Snapshot(
         remote_job_id=remote_job_id,
         remote_status=status,
@@ -59,7 +61,8 @@ def read_snapshot(body: object, *, remote_job_id: RemoteJobId, words: Mapping[st
         unusable_count=len(listed) - len(usable),
         error_code=_error_code(at(body, ("error", "code"))),
         credits=_credits(at(body, ("credits",))),
-        created_at=read_instant(at(body, ("created_at",))),
+        created_at=created_at,
+        is_creation_unreadable=told_at is not None and created_at is None,
         reference=plain_text(at(body, ("client_reference",)), REFERENCE_LIMIT),
     )
 

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from coatcheck.core.actions import ParkReason
 from coatcheck.core.evidence import Stage
-from coatcheck.core.operation import Operation, OperationId, Phase, RemoteJobId
+from coatcheck.core.operation import DispatchId, Operation, OperationId, Phase, RemoteJobId
 from coatcheck.store.db import Database, Row
 from coatcheck.store.operations import PAGE, operation_of
 from coatcheck.store.statements import statement
@@ -29,11 +29,12 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Doubt:
+class Standing:
     """An operation, the dispatch that it stands on (None where its row is gone), and why its course is parked.
 
     `held` is what the dispatch holds now, `next_estimate` what another one would hold, both in the operation's unit or `held_unit`;
-    `newest` the last entry of its history, `departure` how it left the last state in which a person had something to decide.
+    `newest` the last entry of its history, `departure` how it left a state in which a person had something to decide,
+    if no other phase came after that.
     """
 
     operation: Operation
@@ -77,15 +78,19 @@ class Overlapping:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorded:
-    """To whom a remote job belongs."""
+    """To whom a remote job belongs, of which of their dispatches it is, and of an orphan, who dealt with it."""
 
     account: str
     remote_job_id: RemoteJobId
     operation_id: OperationId
+    dispatch_id: DispatchId | None
     role: str
+    resolved_at: datetime | None
+    resolved_by: str | None
+    resolution: str | None
 
 
-async def doubts(database: Database, *, tenant_id: str | None, with_stuck: bool) -> AsyncIterator[Doubt]:
+async def doubts(database: Database, *, tenant_id: str | None, with_stuck: bool) -> AsyncIterator[Standing]:
     """Every uncertain operation, oldest first, in keyset pages; `with_stuck` adds remote jobs that are missing or stalled."""
     after = UUID(int=0)
     reasons = [*IN_DOUBT, *(STUCK if with_stuck else ())]
@@ -93,16 +98,22 @@ async def doubts(database: Database, *, tenant_id: str | None, with_stuck: bool)
         parameters = {"park_reason": reasons, "tenant_id": tenant_id, "after": after, "size": PAGE}
         rows = await database.fetch(statement("store", "list_doubts"), parameters, prepare=False)
         for row in rows:
-            yield _doubt(row)
+            yield _standing(row)
         if len(rows) < PAGE:
             return
         after = rows[-1]["operation_id"]
 
 
-async def load_doubt(database: Database, operation_id: OperationId) -> Doubt | None:
-    """One operation with all that a decision about it rests on, in whatever phase; None for an unknown id."""
-    rows = await database.fetch(statement("store", "load_doubt"), {"operation_id": operation_id})
-    return _doubt(rows[0]) if rows else None
+async def load_doubt(
+    database: Database, operation_id: OperationId, tenant_id: str | None = None
+) -> Standing | None:
+    """One operation with all that a decision about it rests on, in whatever phase; None for an unknown id.
+
+    With `tenant_id` a foreign id is an unknown one.
+    """
+    parameters = {"operation_id": operation_id, "tenant_id": tenant_id}
+    rows = await database.fetch(statement("store", "load_doubt"), parameters)
+    return _standing(rows[0]) if rows else None
 
 
 async def recorded(database: Database, jobs: Sequence[tuple[str, str]]) -> list[Recorded]:
@@ -114,21 +125,20 @@ async def recorded(database: Database, jobs: Sequence[tuple[str, str]]) -> list[
 async def overlapping(
     database: Database, *, account: str, tenant_id: str, since: datetime, until: datetime
 ) -> tuple[Overlapping, ...]:
-    """Dispatches of other tenants that were open in the account at some moment of a window."""
+    """Dispatches of other tenants in the account that may have made a job in a window, whatever became of their operations."""
     parameters = {
         "account": account,
         "tenant_id": tenant_id,
         "since": since,
         "until": until,
-        "park_reason": list(IN_DOUBT),
     }
     rows = await database.fetch(statement("store", "find_overlaps"), parameters)
     return tuple(Overlapping(**{**row, "phase": Phase(row["phase"])}) for row in rows)
 
 
-def _doubt(row: Row) -> Doubt:
+def _standing(row: Row) -> Standing:
     own = ("number", "used_authorisation", "worker", "begun_at", "quiescent_at", "cause", "http_status", "candidate_id")
-    return Doubt(
+    return Standing(
         operation=operation_of(row),
         stage=None if row["stage"] is None else Stage(row["stage"]),
         **{name: row[name] for name in (*own, "held", "held_unit", "park_reason")},

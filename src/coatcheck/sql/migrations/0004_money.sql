@@ -27,6 +27,8 @@ alter table coatcheck.dispatches
   add column orphaned numeric not null default 0,
   -- a negative amount would let a tenant spend what nobody gave
   add constraint dispatches_amounts check (held >= 0 and charged >= 0 and orphaned >= 0);
+-- whose job is it? Every dispatch of an account that may have made one, also of an operation that was written off or sent again
+create index dispatches_doubt_idx on coatcheck.dispatches (account, begun_at) where outcome in ('open', 'uncertain');
 comment on column coatcheck.dispatches.orphaned is
   'What jobs cost that the same POST made besides the one that it is known by; a part of charged once it is settled.';
 
