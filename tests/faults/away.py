@@ -1,8 +1,10 @@
 """A PostgreSQL of a story's own that goes away exactly when a reply was read, and comes back when the story says so."""
 
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any, LiteralString
 from uuid import UUID
 
 import psycopg
@@ -19,6 +21,9 @@ from faults.stage import QUICK, Stage
 from faults.strike import Deed, Strike
 from waiting import until
 
+WAITS: LiteralString = " from pg_stat_activity where application_name = %s and wait_event = 'SyncRep'"
+"""Who waits for a standby, by the name of its connection."""
+
 
 @contextmanager
 def own_server(version: str, folder: Path) -> Iterator[DevPostgres]:
@@ -31,6 +36,26 @@ def own_server(version: str, folder: Path) -> Iterator[DevPostgres]:
     finally:
         server.start()
         server.remove()
+
+
+def wait_for_standby(connection: psycopg.Connection[Any], url: str, name: str) -> None:
+    """From now on every commit of the server waits for the standby of this name; seen by one that does."""
+    connection.execute(f"alter system set synchronous_standby_names = '{name}'".encode())
+    connection.execute("select pg_reload_conf()")
+    if name:
+        probe = threading.Thread(target=_commit_until_ended, args=[url])
+        probe.start()
+        until(lambda: connection.execute("select pg_terminate_backend(pid)" + WAITS, ["probe"]).fetchall())
+        probe.join(20)
+
+
+def _commit_until_ended(url: str) -> None:
+    with (
+        suppress(psycopg.OperationalError),
+        psycopg.connect(url, autocommit=True, application_name="probe") as connection,
+    ):
+        while True:
+            connection.execute("select pg_logical_emit_message(true, '', '')")
 
 
 class Away(Stage):
@@ -62,13 +87,25 @@ class Away(Stage):
         self.server.start()
         self.reconnect()
 
-    def replied(self, *strikes: Strike, job: object = None, **changes: str) -> tuple[UUID, Child]:
+    @contextmanager
+    def without_standby(self) -> Iterator[None]:
+        """In the block every commit waits for a standby that is not there."""
+        wait_for_standby(self._connection, self.database.url, "nobody")
+        try:
+            yield
+        finally:
+            wait_for_standby(self._connection, self.database.url, "")
+
+    def replied(
+        self, *strikes: Strike, job: object = None, go_on: bool = True, **changes: str
+    ) -> tuple[UUID, Child]:
         """An operation whose reply was read by a worker, while the database has just gone. The worker goes on."""
         (one,) = self.enqueue(job if isinstance(job, dict) else QUICK)
         worker = self.worker(Strike(point=Point.D11_PARSED, deed=Deed.STOP), *strikes, until_idle=False, **changes)
         worker.stopped()
         self.goes()
-        worker.go_on()
+        if go_on:
+            worker.go_on()
         return one, worker
 
     def spooled(self) -> tuple[UUID, Child]:

@@ -19,6 +19,7 @@ from faults.strike import Deed, Strike
 from waiting import until
 
 AWAY_S = 30.0
+DRAINED_S = 10.0
 LOCKED_OUT = (
     "select from pg_stat_activity where datname = current_database() and application_name like 'coatcheck%%'"
     " and wait_event_type = 'Lock'"
@@ -69,6 +70,51 @@ def test_the_database_is_away_for_half_a_minute_after_the_reply_and_the_id_is_sa
     until(lambda: not away.files())
     worker.terminate()
     assert worker.ended() == 0, worker.talk
+    assert list(away.spool.iterdir()) == []
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("told", ["before the reply", "after the line"])
+def test_a_worker_that_is_told_to_end_leaves_its_reply_on_the_disk_and_ends(away: Away, told: str) -> None:
+    """It does not outwait an outage: the next worker of the host replays the line."""
+    one, worker = away.replied(go_on=False)
+    if told == "before the reply":
+        worker.terminate()
+    worker.go_on()
+    until(away.files)
+    if told == "after the line":
+        worker.terminate()
+    assert worker.ended(within_s=DRAINED_S) == 0, worker.talk
+    (line,) = away.lines()
+    assert line.operation_id == one
+    away.comes()
+    assert away.operation(one)["phase"] == "dispatching"
+    away.work()
+    saved_once(away, one)
+    assert list(away.spool.iterdir()) == []
+
+
+@pytest.mark.timeout(120)
+def test_a_commit_that_waits_for_its_standby_holds_up_neither_the_end_of_a_worker_nor_the_next_ones_beginning(
+    away: Away,
+) -> None:
+    """The database answers reads and no commit returns, so nothing is known to be away; a replay waits by itself."""
+    (one,) = away.enqueue()
+    worker = away.worker(Strike(point=Point.D11_PARSED, deed=Deed.STOP), until_idle=False)
+    worker.stopped()
+    with away.without_standby():
+        worker.go_on()
+        until(away.files)
+        worker.terminate()
+        assert worker.ended(within_s=DRAINED_S + 10) == 0, worker.talk
+        assert len(away.lines()) == 1
+        following = away.worker(until_idle=False)
+        following.says("ready")
+        assert len(away.lines()) == 1
+    until(lambda: away.operation(one)["delivery_state"] == "delivered")
+    saved_once(away, one)
+    following.terminate()
+    assert following.ended() == 0, following.talk
     assert list(away.spool.iterdir()) == []
 
 

@@ -54,6 +54,8 @@ def record(reply: ev.Reply = REPLIES[0], *, number: int = 1) -> Record:
         authorised_by="ada",
         settle_s=12.5,
         begun_ago_s=1.75,
+        held=Decimal("4.50"),
+        unit="credits",
         kept_at=datetime(2026, 1, 2, 3, 4, 5, 678, tzinfo=UTC),
     )
 

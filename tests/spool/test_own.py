@@ -93,8 +93,17 @@ def test_an_orderly_end_leaves_no_file_without_a_line(folder: Folder, spool: Spo
     spool.append(of(1))
     spool.settle(dispatch(of(1)))
     spool.close()
-    spool.append(of(2))
     assert folder.all_files() == []
+
+
+def test_only_what_lies_there_counts_as_kept(folder: Folder, spool: Spool) -> None:
+    spool.append(of(1))
+    spool.append(of(1))
+    spool.close()
+    for record in (of(1), of(2)):
+        with pytest.raises(OSError, match="the spool is closed"):
+            spool.append(record)
+    assert lines(folder) == [of(1)]
 
 
 def test_lines_that_never_stop_coming_do_not_keep_the_settled_ones(folder: Folder) -> None:

@@ -32,6 +32,11 @@ def test_the_examples_leave_no_field_at_its_default_and_no_kind_out() -> None:
     ]
 
 
+def test_what_was_not_held_is_not_held_when_it_is_read() -> None:
+    free = replace(record(), held=None, unit=None)
+    assert read(written(free)) == free
+
+
 def test_a_first_look_is_left_to_the_observer() -> None:
     accepted = ev.Accepted(dispatch_id=DISPATCH, remote_job_id=JOB, snapshot=FINAL)
     assert read(written(record(accepted))) == record(replace(accepted, snapshot=None))
@@ -73,7 +78,7 @@ def test_what_was_never_a_line_is_damaged(line: bytes) -> None:
 
 
 def test_a_whole_line_of_another_version_is_told_from_a_damaged_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(records, "VERSION", 2)
+    monkeypatch.setattr(records, "VERSION", records.VERSION + 1)
     newer = written(record())
     with pytest.raises(Foreign):
         read(LINE)
@@ -90,8 +95,9 @@ def test_a_whole_line_with_a_field_or_a_kind_that_nobody_knows_is_of_another_ver
         {**end, "exchange": {**end["exchange"], "stage": "dreamt"}},
         {name: value for name, value in end.items() if name != "account"},
         {**end, "operation_id": 7},
+        {**end, "held": "much"},
     ):
-        line = records._text({"v": 1, "sha256": records._checksum(strange), "end": strange})
+        line = records._text({"v": records.VERSION, "sha256": records._checksum(strange), "end": strange})
         with pytest.raises(Foreign):
             read(line)
 
@@ -99,5 +105,5 @@ def test_a_whole_line_with_a_field_or_a_kind_that_nobody_knows_is_of_another_ver
 def test_a_record_shows_what_its_line_needs_and_no_secret() -> None:
     assert {each.name for each in fields(Record)} == {
         *("operation_id", "reply", "exchange", "account", "number", "authorisation"),
-        *("authorised_by", "settle_s", "begun_ago_s", "kept_at"),
+        *("authorised_by", "settle_s", "begun_ago_s", "held", "unit", "kept_at"),
     }

@@ -1,12 +1,10 @@
 """A commit that no standby confirmed: whoever ends its wait makes it look done, and nothing is believed before a standby may have it."""
 
 import asyncio
-import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
-from typing import LiteralString
 
 import psycopg
 import pytest
@@ -14,17 +12,17 @@ import pytest
 import postgres
 from coatcheck.enqueue import Enqueued, enqueue_sync, prepare
 from coatcheck.errors import CommitUnknown
+from coatcheck.seams import Faults, Point, Seams
 from coatcheck.store import schema
 from coatcheck.store.blocking import connected
 from coatcheck.store.committing import committing
 from coatcheck.store.door import Saved, Status
-from faults.away import own_server
+from faults.away import WAITS, own_server, wait_for_standby
 from store.ground import Ground
+from store.host import JOB, Host, accepted
 from store.invariants import assert_invariants
 from store.test_committer_on_a_server import accepting, marking, office
 from waiting import until, until_async
-
-WAITS: LiteralString = " from pg_stat_activity where application_name = %s and wait_event = 'SyncRep'"
 
 
 @pytest.fixture
@@ -42,23 +40,8 @@ def alone(pytestconfig: pytest.Config, tmp_path: Path) -> Iterator[Ground]:
 
 
 def standby(ground: Ground, name: str) -> None:
-    """From now on every commit waits for the standby of this name; seen by one that does."""
-    ground.connection.execute(f"alter system set synchronous_standby_names = '{name}'".encode())
-    ground.sql("select pg_reload_conf()")
-    if name:
-        probe = threading.Thread(target=commit_until_ended, args=[ground.database.url])
-        probe.start()
-        until(lambda: ground.sql("select pg_terminate_backend(pid)" + WAITS, "probe"))
-        probe.join(20)
-
-
-def commit_until_ended(url: str) -> None:
-    with (
-        suppress(psycopg.OperationalError),
-        psycopg.connect(url, autocommit=True, application_name="probe") as connection,
-    ):
-        while True:
-            connection.execute("select pg_logical_emit_message(true, '', '')")
+    """From now on every commit waits for the standby of this name."""
+    wait_for_standby(ground.connection, ground.database.url, name)
 
 
 @pytest.mark.parametrize("deed", ["pg_cancel_backend", "pg_terminate_backend"])
@@ -102,6 +85,59 @@ def test_an_end_of_the_wait_is_no_confirmation_and_neither_is_a_look_that_nobody
     status = Status.UNKNOWN if kind == "mark" else Status.APPLIED
     assert asyncio.run(story()) == Saved(status=status, revision=revision)
     assert alone.one("operations", operation_id, "revision") == {"revision": revision}
+
+
+class Alone(Faults):
+    """The standby goes when an end is about to be saved."""
+
+    def __init__(self, ground: Ground) -> None:
+        self._ground = ground
+
+    def reached(self, point: Point, count: int = 0) -> None:
+        if point is Point.D12_SAVE_COMMIT_SENT:
+            standby(self._ground, "nobody")
+
+
+@pytest.mark.parametrize("deed", ["pg_cancel_backend", "pg_terminate_backend"])
+def test_a_line_of_the_spool_stays_until_a_standby_confirmed_what_it_became(
+    alone: Ground, deed: str, tmp_path: Path
+) -> None:
+    """A promotion would undo what everybody sees, and the line is the only other copy: to see it is not enough."""
+    host = Host(alone, tmp_path)
+    operation_id, end = accepted(alone)
+    file = host.left(end)
+
+    def waits() -> bool:
+        return bool(alone.sql("select pid" + WAITS, "coatcheck replay"))
+
+    async def struck(replaying: asyncio.Task[None]) -> None:
+        def is_over() -> bool:
+            alone.connection.execute(f"select {deed}(pid)".encode() + WAITS.encode(), ["coatcheck replay"])
+            return replaying.done()
+
+        await until_async(is_over)
+        await replaying
+
+    async def story() -> None:
+        async with host.replayers("alive-1", replace(Seams.real(), faults=Alone(alone))) as started:
+            replayer = started()
+            # the save, and twice a look for it
+            for _ in range(3):
+                await struck(asyncio.create_task(replayer.replay()))
+                assert alone.one("operations", operation_id, "phase", "revision") == {
+                    "phase": "accepted",
+                    "revision": 2,
+                }
+                assert host.names() == [file.name]
+            replaying = asyncio.create_task(replayer.replay())
+            await until_async(waits)
+            assert host.names() == [file.name]
+            standby(alone, "")
+            await replaying
+
+    asyncio.run(story())
+    assert host.names() == []
+    assert (alone.operation(operation_id).remote_job_id, alone.operation(operation_id).revision) == (JOB, 2)
 
 
 @pytest.mark.parametrize("deed", ["pg_cancel_backend", "pg_terminate_backend"])

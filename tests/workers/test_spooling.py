@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from coatcheck.seams import Point, Seams
+from coatcheck.errors import Unavailable
+from coatcheck.seams import Faults, Point, Seams
 from coatcheck.spool.folder import Folder
 from coatcheck.spool.own import Spool
 from coatcheck.spool.record import Record
-from coatcheck.workers.spooling import Spooling
-from faults.strike import Deed, Strike, Striking, Unforeseen
+from coatcheck.workers.spooling import LEAVE_S, Spooling
+from faults.strike import Unforeseen
 from spool.records import INSTALLATION, of
 from waiting import until_async
 
@@ -51,6 +52,19 @@ async def at_once() -> None:
 
 async def for_ever() -> None:
     await asyncio.Event().wait()
+
+
+class Reached(Faults):
+    """Tells that a point was reached, and raises there."""
+
+    def __init__(self, point: Point) -> None:
+        self._point = point
+        self.event = asyncio.Event()
+
+    def reached(self, point: Point, count: int = 0) -> None:
+        if point is self._point:
+            self.event.set()
+            raise Unforeseen
 
 
 def test_an_end_that_is_saved_in_time_never_touches_the_disk(tmp_path: Path) -> None:
@@ -170,16 +184,87 @@ def test_a_disk_that_recovers_gets_the_line(tmp_path: Path) -> None:
 
 def test_a_surprise_of_the_writing_is_not_swallowed(tmp_path: Path) -> None:
     async def story() -> None:
-        struck = Striking([Strike(point=Point.S1_APPENDING, deed=Deed.RAISE)])
-        desk = Desk(tmp_path, seams=replace(Seams.real(), faults=struck))
+        reached = Reached(Point.S1_APPENDING)
+        desk = Desk(tmp_path, seams=replace(Seams.real(), faults=reached))
         desk.away.set()
-
-        async def a_moment() -> None:
-            for _ in range(10):
-                await asyncio.sleep(0)
-
         with pytest.raises(Unforeseen):
-            await desk.save(a_moment)
+            await desk.save(reached.event.wait)
         assert desk.is_kept()
+
+    asyncio.run(story())
+
+
+def test_a_worker_that_ends_leaves_what_is_on_the_disk_after_a_while_and_what_is_not_never(tmp_path: Path) -> None:
+    """The database may be away, or hang: once the line is flushed, it is the next worker's."""
+
+    async def story() -> None:
+        slept: list[float] = []
+
+        async def sleep(seconds: float) -> None:
+            slept.append(seconds)
+
+        desk = Desk(tmp_path, seams=replace(Seams.real(), sleep=sleep))
+        saving = asyncio.create_task(desk.save(for_ever))
+        await asyncio.sleep(0)
+        desk.spooling.leave()
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(asyncio.shield(saving), 0.3)
+        assert (desk.is_kept(), desk.spooling.has_left) == (False, False)
+        desk.away.set()
+        with pytest.raises(Unavailable, match="the reply lies in the spool"):
+            await saving
+        assert slept == [LEAVE_S]
+        assert (desk.is_kept(), desk.spooling.has_left) == (True, True)
+        desk.spool.close()
+        assert [path.stat().st_size > 0 for path in desk.folder.all_files()] == [True]
+
+    asyncio.run(story())
+
+
+def test_what_the_database_takes_while_the_worker_ends_is_not_left(tmp_path: Path) -> None:
+    async def story() -> None:
+        desk = Desk(tmp_path)
+        desk.away.set()
+        desk.spooling.leave()
+        await desk.save(desk.kept)
+        assert (desk.is_kept(), desk.spooling.has_left) == (False, False)
+
+    asyncio.run(story())
+
+
+def test_it_is_said_once_that_a_reply_was_kept_and_never_of_one_that_was_not(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def surprise() -> None:
+        await desk.kept()
+        raise Unforeseen
+
+    async def story() -> None:
+        desk.away.set()
+        for _ in range(2):
+            with pytest.raises(Unforeseen):
+                await desk.save(surprise)
+        desk.spool.close()
+        desk.spooling.append_at_once(of(2))
+
+    desk = Desk(tmp_path)
+    asyncio.run(story())
+    told = [each for each in caplog.records if each.name == "coatcheck.workers.spooling"]
+    assert [each.message for each in told] == [
+        "reply spooled",
+        "the spool cannot be written: replies are in memory only",
+    ]
+
+
+def test_what_no_line_can_be_made_of_does_not_hide_why_it_was_to_be_one(tmp_path: Path) -> None:
+    async def story() -> None:
+        def unwritable() -> Record:
+            raise RecursionError
+
+        desk = Desk(tmp_path)
+        with pytest.raises(Unforeseen) as told:
+            async with desk.spooling.until_saved(END.dispatch_id, unwritable):
+                raise Unforeseen
+        assert isinstance(told.value.__cause__, RecursionError)
 
     asyncio.run(story())

@@ -1,12 +1,13 @@
 """Composes one worker from the settings: connections, committers, handlers, and the background tasks around the loop.
 
-Five PostgreSQL connections at most: two for committers, one for reads, one for leases, one that listens.
+Six PostgreSQL connections at most: two for committers, one for reads, one for leases, one that listens, and one aside for what may have to
+wait: replays, and the worker's own account of itself.
 """
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -52,7 +53,8 @@ _SAVING = (Action.DISPATCH, Action.RECONCILE)
 """Roles that save what dead workers of this host left in their spools."""
 _REST_S = 0.05
 """How long the committer of looks may let company come. A paid id waits for nobody."""
-
+_PROMPT_S = 5.0
+"""How long what is done aside may hold up a worker's beginning or end: a commit waits for its standby without any limit."""
 
 _ABANDONED_S = 24 * 3600.0
 """Age after which a temporary in the sink can only be a killed process's: far beyond the longest delivery."""
@@ -66,6 +68,7 @@ class _Lines:
     looks: Database
     reads: Database
     leases: Database
+    aside: Database
 
 
 @asynccontextmanager
@@ -94,11 +97,12 @@ async def worker_of(
         spool = Spool(Folder(settings.home), await installation_of(lines.leases), incarnation)
         stack.callback(spool.close)
         desk = _desk(lines, incarnation, seams, lessor, renewer, spool, tally)
-        reporter = Reporter(lines.reads, worker=incarnation, version=VERSION, roles=roles, tally=tally, seams=seams)
-        await reporter.report()
-        await _in_background(stack, reporter.run())
+        reporter = Reporter(lines.aside, worker=incarnation, version=VERSION, roles=roles, tally=tally, seams=seams)
+        beginnings = [await _begun(stack, reporter.report, reporter.run)]
         if not set(_SAVING).isdisjoint(roles):
-            await _replay(stack, Replayer(spool, desk, lines.reads))
+            replayer = Replayer(spool, desk, lines.aside)
+            beginnings.append(await _begun(stack, replayer.replay, replayer.run))
+        await _prompt(beginnings)
         if settings.wake is Wake.NOTIFY:
             await _in_background(stack, listen(url, lessor.wake, seams))
         worker = Worker(
@@ -115,17 +119,34 @@ async def worker_of(
         finally:
             await desk.close()
             if not worker.is_stopped:
-                await reporter.report(stopped=True)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_PROMPT_S):
+                        await reporter.report(stopped=True)
 
 
 async def _in_background(stack: AsyncExitStack, work: Coroutine[None, None, None]) -> None:
     stack.push_async_callback(settled, asyncio.ensure_future(work))
 
 
-async def _replay(stack: AsyncExitStack, replayer: Replayer) -> None:
-    """Once before anything is claimed, and from then on."""
-    await replayer.replay()
-    await _in_background(stack, replayer.run())
+async def _begun(
+    stack: AsyncExitStack, first: Callable[[], Awaitable[None]], then: Callable[[], Awaitable[None]]
+) -> asyncio.Future[None]:
+    """The end of `first`, which has begun; `then` goes on from there in the background."""
+    beginning = asyncio.ensure_future(first())
+
+    async def course() -> None:
+        await beginning
+        await then()
+
+    await _in_background(stack, course())
+    return beginning
+
+
+async def _prompt(beginnings: Sequence[asyncio.Future[None]]) -> None:
+    """Wait for what is to be done before anything is claimed, unless it takes long. Raises what one of them raised."""
+    done, _ = await asyncio.wait(beginnings, timeout=_PROMPT_S)
+    for beginning in done:
+        beginning.result()
 
 
 def _desk(

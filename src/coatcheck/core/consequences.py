@@ -18,13 +18,12 @@ from coatcheck.core.actions import (
     WaitReason,
     delivery_lane,
 )
+from coatcheck.core.ends import evidence_of
 from coatcheck.core.operation import (
     FINAL_RENDER_STATES,
     Operation,
-    OperationId,
     Outcome,
     Phase,
-    RemoteJobId,
     RenderState,
 )
 from coatcheck.core.steps import (
@@ -73,47 +72,12 @@ def mark(at: Setting, event: ev.Mark) -> MarkStep:
 def conclude(at: Setting, event: ev.Reply) -> ConcludeStep:
     """Write the end of the POST and what it makes due."""
     return replace(
-        keep(at.operation.operation_id, event),
+        evidence_of(at.operation.operation_id, event),
         event=at.event,
         phase=at.to,
         withdrawn=at.operation.is_withdrawn,
         lanes=_after_post(at.to, event),
     )
-
-
-def keep(operation_id: OperationId, event: ev.Reply) -> ConcludeStep:
-    """Write the end of a POST as evidence alone: all that is left to do where its operation is gone."""
-    outcome, remote_job_id, cause = _grounds(event)
-    return ConcludeStep(
-        operation_id=operation_id,
-        dispatch_id=event.dispatch_id,
-        event=f"late_{event.kind}",
-        outcome=outcome,
-        phase=None,
-        withdrawn=False,
-        cause=cause,
-        remote_job_id=remote_job_id,
-        candidate_id=event.candidate if isinstance(event, ev.Doubted) else None,
-        observe_for_s=event.observe_for_s if isinstance(event, ev.Accepted | ev.FailedWithId) else None,
-    )
-
-
-def _grounds(event: ev.Reply) -> tuple[Outcome, RemoteJobId | None, str | None]:
-    match event:
-        case ev.Accepted():
-            return Outcome.ACCEPTED, event.remote_job_id, None
-        case ev.FailedWithId():
-            return Outcome.SUBMISSION_FAILED, event.remote_job_id, None
-        case ev.Rejected():
-            return Outcome.REJECTED, None, f"status_{event.status}"
-        case ev.Throttled():
-            return Outcome.THROTTLED, None, None
-        case ev.NotSent():
-            return Outcome.NOT_SENT, None, event.cause
-        case ev.Doubted():
-            return Outcome.UNCERTAIN, None, event.cause
-        case _:
-            assert_never(event)
 
 
 def _after_post(to: Phase | None, event: ev.Reply) -> tuple[LaneChange, ...]:

@@ -39,7 +39,7 @@ class Folder:
             raise PermissionError(errno.EPERM, "other accounts may write there")
 
     def files(self, installation: UUID) -> list[Path]:
-        """The files with ends of this installation's POSTs, oldest first; those of another installation are left alone."""
+        """The files with ends of this installation's POSTs, in the order of their names; those of another installation are left alone."""
         return sorted(each for each in self._all(LINES) if each.name.startswith(f"{installation}."))
 
     def all_files(self) -> list[Path]:

@@ -3,6 +3,7 @@
 A line is on the disk when `append` returns. Every method blocks, and may be called from any thread.
 """
 
+import errno
 import os
 import re
 import threading
@@ -43,9 +44,11 @@ class Spool:
         self._turn = threading.Lock()
 
     def append(self, record: Record) -> None:
-        """Put a line on the disk, unless it is there or the spool is closed. Raises OSError; the next line then gets a file of its own."""
+        """Put a line on the disk, unless it lies there already. Raises OSError, and the next line then gets a file of its own."""
         with self._turn:
-            if self._closed or self._holder(record.dispatch_id) is not None:
+            if self._closed:
+                raise OSError(errno.EBADF, "the spool is closed")
+            if self._holder(record.dispatch_id) is not None:
                 return
             file = self._with_room()
             try:

@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime
+from decimal import Decimal
 from typing import Any, get_args
 from uuid import UUID
 
@@ -17,7 +18,7 @@ from coatcheck.core import events as ev
 from coatcheck.core.evidence import Exchange, Stage
 from coatcheck.core.operation import DispatchId, OperationId
 
-VERSION = 1
+VERSION = 2
 _REPLIES = {kind.kind: kind for kind in get_args(ev.Reply)}
 
 
@@ -31,7 +32,10 @@ class Foreign(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """The end of a POST. `begun_ago_s` counts from the mark to `kept_at` (wall clock); the exchange's body is redacted and bounded already."""
+    """The end of a POST. `begun_ago_s` counts from the mark to `kept_at` (wall clock); the exchange's body is redacted and bounded already.
+
+    `held` is what the mark held, in `unit`, should its row be gone.
+    """
 
     operation_id: OperationId
     reply: ev.Reply
@@ -42,6 +46,8 @@ class Record:
     authorised_by: str
     settle_s: float
     begun_ago_s: float
+    held: Decimal | None
+    unit: str | None
     kept_at: datetime
 
     @property
@@ -57,6 +63,7 @@ def written(record: Record) -> bytes:
         "operation_id": str(record.operation_id),
         "reply": _reply_form(record.reply),
         "exchange": _exchange_form(record.exchange),
+        "held": None if record.held is None else str(record.held),
         "kept_at": record.kept_at.isoformat(),
     }
     return _text({"v": VERSION, "sha256": _checksum(end), "end": end}) + b"\n"
@@ -73,7 +80,7 @@ def read(line: bytes) -> Record:
         raise Damaged("expected a line that fits its checksum")
     try:
         return _record_of(form["v"], form["end"])
-    except (ValueError, TypeError, KeyError, AttributeError):
+    except (ValueError, TypeError, KeyError, AttributeError, ArithmeticError):
         raise Foreign(f"expected a line of version {VERSION}") from None
 
 
@@ -84,6 +91,7 @@ def _record_of(version: object, end: Mapping[str, Any]) -> Record:
         "operation_id": OperationId(UUID(end["operation_id"])),
         "reply": _reply_of(end["reply"]),
         "exchange": _exchange_of(end["exchange"]),
+        "held": None if end["held"] is None else Decimal(end["held"]),
         "kept_at": datetime.fromisoformat(end["kept_at"]),
     }
     return Record(**values)

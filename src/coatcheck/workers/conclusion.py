@@ -11,7 +11,7 @@ from typing import Protocol
 import psycopg
 
 from coatcheck.core import events as ev
-from coatcheck.core.consequences import keep as evidence_alone
+from coatcheck.core.ends import evidence_of
 from coatcheck.core.evidence import Exchange, request_ids
 from coatcheck.core.machine import advance
 from coatcheck.core.operation import Operation, OperationId, Phase
@@ -92,7 +92,7 @@ async def see_through(books: Books, marked: Operation, ended: Ended) -> Saved | 
 
 async def keep(books: Books, operation_id: OperationId, ended: Ended) -> Saved:
     """Save it as evidence for a person: its operation is gone."""
-    return await _save(books, evidence_alone(operation_id, ended.reply), ended)
+    return await _save(books, evidence_of(operation_id, ended.reply), ended)
 
 
 async def _save(books: Books, step: ConcludeStep, ended: Ended) -> Saved:

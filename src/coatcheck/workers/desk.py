@@ -59,8 +59,10 @@ class Desk:
         self.complaints = Complaints(self.seams.clock)
 
     def drain(self) -> None:
-        """The worker ends: nothing is marked any more, and only the ends of POSTs wait for a database that is away."""
+        """The worker ends: nothing is marked any more, and only the ends of POSTs that no disk has wait for a database that is away."""
         self.draining = True
+        if self.spooling is not None:
+            self.spooling.leave()
         for committer in self._committers:
             committer.drain()
 
@@ -71,7 +73,9 @@ class Desk:
             committer.stop()
 
     async def close(self) -> None:
-        """Write what waits, then end."""
+        """Write what waits, then end. What was left to the next worker holds nobody up: a commit may wait for its standby without limit."""
+        if self.spooling is not None and self.spooling.has_left:
+            self.stop()
         for committer in self._committers:
             await committer.close()
 

@@ -1,18 +1,21 @@
 """Saves what dead workers of this host left in their spools, at the start and every few seconds: a paid id needs no person to come back.
 
-Whatever is told already changes nothing, so a replay that is killed is repeated whole. A database that goes away puts it off.
+Whatever is told already changes nothing, so a replay that is killed is repeated whole. A database that goes away puts it off. A line counts
+as saved only by a read that a standby confirmed: the file that goes then is the only other copy.
 """
 
 import asyncio
 import enum
 import logging
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import psycopg
 
+from coatcheck.core import events as ev
 from coatcheck.core.machine import advance
-from coatcheck.core.operation import DeliveryState, Operation, OperationId, Outcome, Phase, RenderState, TenantId
+from coatcheck.core.operation import Operation, OperationId, Phase, RemoteJobId
 from coatcheck.core.steps import ConcludeStep
 from coatcheck.errors import CoatcheckError
 from coatcheck.seams import Point, Seams
@@ -21,9 +24,9 @@ from coatcheck.spool.own import Spool
 from coatcheck.spool.record import Damaged, Foreign, Record, read
 from coatcheck.store.db import Database, Trouble, trouble
 from coatcheck.store.door import ConcludeSave, Door, Saved
-from coatcheck.store.ends import End, ends_of
+from coatcheck.store.ends import End, end_of
 from coatcheck.store.operations import load
-from coatcheck.workers.conclusion import Ended, see_through
+from coatcheck.workers.conclusion import Ended, keep, see_through
 from coatcheck.workers.desk import Desk
 
 logger = logging.getLogger(__name__)
@@ -102,7 +105,8 @@ class Replayer:
     async def _line(self, path: Path, offset: int, line: bytes) -> _Fate:
         """What became of one line. Raises what says that the database is away."""
         try:
-            await self._record(read(line))
+            if await self._record(read(line)):
+                return _Fate.SAVED
         except Damaged:
             self._say_once("a damaged line is set aside", path, offset)
             return _Fate.DAMAGED
@@ -112,16 +116,36 @@ class Replayer:
         except psycopg.Error as error:
             if trouble(error) not in (Trouble.BAD_ROW, Trouble.DEFECT):
                 raise
-            self._say_once("a line cannot be saved", path, offset)
-            return _Fate.WAITS
-        return _Fate.SAVED
+        self._say_once("a line cannot be saved", path, offset)
+        return _Fate.WAITS
 
-    async def _record(self, record: Record) -> None:
-        """Save one end, unless it was told already."""
-        operation = await self._books.operation(record.operation_id) or _as_marked(record)
-        end = (await ends_of(self._database, [record.dispatch_id])).get(record.dispatch_id)
-        if end is None or not _is_told(operation, record, end):
-            await see_through(self._books, operation, _ended(record, self._desk.seams))
+    async def _record(self, record: Record) -> bool:
+        """Save one end, unless it was told already; whether it is told now."""
+        end = await self._end(record)
+        if not _is_told(record, end):
+            await self._save(record, end)
+            end = await self._end(record)
+        return _is_told(record, end)
+
+    async def _end(self, record: Record) -> End:
+        return await end_of(
+            self._database,
+            operation_id=record.operation_id,
+            dispatch_id=record.dispatch_id,
+            account=record.account,
+            remote_job_id=_named_job(record),
+        )
+
+    async def _save(self, record: Record, end: End) -> None:
+        ended = _ended(record, self._desk.seams)
+        if end.operation is None:
+            await keep(self._books, record.operation_id, ended)
+        elif not end.is_marked and end.operation.phase is Phase.PREPARED:
+            # the mark was lost with a failover, and what may have been sent under it must not be sent again
+            marked = replace(end.operation, phase=Phase.DISPATCHING, dispatch_id=record.dispatch_id)
+            await see_through(self._books, marked, ended)
+        else:
+            await see_through(self._books, end.operation, ended)
 
     def _say_once(self, what: str, path: Path, offset: int = 0) -> None:
         if (words := f"{what} {path.name} {offset}") not in self._said:
@@ -145,26 +169,35 @@ class _Direct:
         return (await load(self._database, [operation_id])).get(operation_id)
 
 
-def _is_told(operation: Operation, record: Record, end: End) -> bool:
+def _is_told(record: Record, end: End) -> bool:
     """Whether saving it again would add nothing. An end whose conclusion was refused may be judged anew, as after a cancel."""
-    step = advance(operation, record.reply, operation.read_at)
-    if not isinstance(step, ConcludeStep):
-        return True
-    if step.remote_job_id is not None:
-        return end.remote_job_id == step.remote_job_id
-    return step.phase is None or operation.dispatch_id != record.dispatch_id or _rank(end.outcome) > _rank(step.outcome)
+    if end.outcome is None:
+        return False
+    if end.holder_id not in (None, record.operation_id):
+        # another operation has the job: as evidence it is here, or an id that came before it is
+        return end.remote_job_id is not None
+    return _is_kept(_named_job(record), end) and not _has_place(record, end)
 
 
-def _rank(outcome: Outcome) -> int:
-    match outcome:
-        case Outcome.OPEN:
-            return 0
-        case Outcome.UNCERTAIN:
-            return 1
-        case Outcome.REJECTED | Outcome.THROTTLED | Outcome.NOT_SENT | Outcome.PROVEN_ABSENT:
-            return 2
-        case Outcome.ACCEPTED | Outcome.SUBMISSION_FAILED:
-            return 3
+def _is_kept(job: RemoteJobId | None, end: End) -> bool:
+    """Whether the id, if there is one, is recorded with this operation."""
+    owned = end.operation.remote_job_id if end.operation is not None else None
+    return job is None or end.holder_id is not None or job in (end.remote_job_id, owned)
+
+
+def _has_place(record: Record, end: End) -> bool:
+    """Whether the reply would still conclude: its dispatch is the present one, and nothing that is saved of it proves more."""
+    if end.operation is None or end.operation.dispatch_id != record.dispatch_id:
+        return False
+    step = advance(end.operation, record.reply, end.operation.read_at)
+    if not isinstance(step, ConcludeStep) or step.phase is None:
+        return False
+    return end.outcome is None or end.outcome.rank <= step.outcome.rank
+
+
+def _named_job(record: Record) -> RemoteJobId | None:
+    reply = record.reply
+    return reply.remote_job_id if isinstance(reply, ev.Accepted | ev.FailedWithId) else None
 
 
 def _ended(record: Record, seams: Seams) -> Ended:
@@ -179,42 +212,7 @@ def _ended(record: Record, seams: Seams) -> Ended:
         authorised_by=record.authorised_by,
         settle_s=record.settle_s,
         began=seams.clock.boottime() - record.begun_ago_s - since_s,
+        held=record.held,
+        unit=record.unit,
         secret="",
-    )
-
-
-def _as_marked(record: Record) -> Operation:
-    """The operation as its mark left it, as far as the end of its POST knows: its row is gone, and the end is evidence for a person."""
-    return Operation(
-        operation_id=record.operation_id,
-        tenant_id=TenantId(""),
-        operation_key="",
-        provider="",
-        account=record.account,
-        specification_hash="",
-        phase=Phase.DISPATCHING,
-        authorisation=record.authorisation,
-        authorised_by=record.authorised_by,
-        dispatch_id=record.dispatch_id,
-        dispatch_count=record.number,
-        render_state=RenderState.NONE,
-        remote_status=None,
-        delivery_state=DeliveryState.NOT_STARTED,
-        output_count=0,
-        delivered_count=0,
-        failed_count=0,
-        remote_job_id=None,
-        revision=1,
-        estimate=None,
-        unit="",
-        priority=0,
-        not_before_at=None,
-        dispatch_by_at=None,
-        observe_by_at=None,
-        cancel_requested_at=None,
-        accepted_at=None,
-        final_at=None,
-        created_at=record.kept_at,
-        updated_at=record.kept_at,
-        read_at=record.kept_at,
     )

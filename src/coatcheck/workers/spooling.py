@@ -1,7 +1,8 @@
 """Keeps the end of a POST on this host's disk while the database does not have it, so that it outlives the process that holds it.
 
 A line is written once the database lets itself be waited for, and at once where it is known to be away, or where whoever was to save the
-end is cut off. A disk that refuses is said aloud and tried again: the end is in memory all the same.
+end is cut off. A disk that refuses is said aloud and tried again: the end is in memory all the same. A worker that is told to end does not
+wait for the database without limit once the disk has the line: the next worker replays it.
 """
 
 import asyncio
@@ -12,6 +13,7 @@ from contextlib import asynccontextmanager
 
 from coatcheck.core.identity import operation_text
 from coatcheck.core.operation import DispatchId
+from coatcheck.errors import Unavailable
 from coatcheck.seams import Point, Seams
 from coatcheck.spool.own import Spool
 from coatcheck.spool.record import Record
@@ -23,6 +25,8 @@ PATIENCE_S = 1.0
 _LOOK_S = 0.1
 """How often it is looked whether the database is known to be away."""
 _AGAIN_S = 5.0
+LEAVE_S = 3.0
+"""How long a worker that is told to end still waits for the database once the end of a POST is on the disk."""
 
 
 class Spooling:
@@ -36,32 +40,54 @@ class Spooling:
         self._held: Counter[DispatchId] = Counter()
         self._begun: set[DispatchId] = set()
         """Whose lines may be on the disk: asking the spool itself could wait for a disk."""
+        self._said: set[DispatchId] = set()
+        """Whose lines were said to be there."""
         self._complained = False
+        self._leaving = asyncio.Event()
+        self.has_left = False
+        """Whether a reply was left to the next worker."""
 
     @asynccontextmanager
     async def until_saved(self, dispatch_id: DispatchId, record: Callable[[], Record]) -> AsyncIterator[None]:
-        """The body saves the end of this dispatch. While it lasts the end is on the disk; when it fails the end stays there."""
-        watch = _Watch(self, record)
+        """The body saves the end of this dispatch. While it lasts the end is on the disk; when it fails the end stays there.
+
+        Raises `Unavailable` when the worker was told to end, the end is on the disk and the database had LEAVE_S since.
+        """
+        limit = asyncio.timeout(None)
+        watch = _Watch(self, record, limit)
         self._held[dispatch_id] += 1
         try:
-            yield
+            async with limit:
+                yield
             await watch.over()
             if dispatch_id in self._begun:
                 await asyncio.to_thread(self._spool.settle, dispatch_id)
-                self._begun.discard(dispatch_id)
-        except BaseException:
+                self._forget(dispatch_id)
+        except BaseException as error:
             # nobody may be there for the next await: the line is on the disk before anything else happens
-            self.append_at_once(record())
+            self._cut_off(record, error)
+            if isinstance(error, TimeoutError) and limit.expired():
+                self.has_left = True
+                raise _left() from error
             raise
         finally:
             watch.cancel()
             self._held -= Counter({dispatch_id: 1})
 
+    def leave(self) -> None:
+        """The worker ends: what is on the disk is left to the next one, unless the database takes it within LEAVE_S."""
+        self._leaving.set()
+
+    async def left(self) -> None:
+        """Return when what is on the disk may be left there."""
+        await self._leaving.wait()
+        await self._seams.sleep(LEAVE_S)
+
     async def let_go(self) -> None:
         """Leave to the replay what nobody saves any more: its saving failed, and nobody began it anew."""
         open_lines = await asyncio.to_thread(self._spool.open_lines)
         for dispatch_id in open_lines - set(self._held):
-            self._begun.discard(dispatch_id)
+            self._forget(dispatch_id)
             await asyncio.to_thread(self._spool.let_go, dispatch_id)
 
     async def append(self, record: Record) -> bool:
@@ -78,7 +104,7 @@ class Spooling:
         return True
 
     def append_at_once(self, record: Record) -> None:
-        """The same without an await."""
+        """The same without an await. The event loop stands still while the disk flushes this line, and before it one that a thread writes."""
         self._begun.add(record.dispatch_id)
         try:
             self._spool.append(record)
@@ -86,6 +112,10 @@ class Spooling:
             self._complain(error)
         else:
             self._kept(record)
+
+    def _forget(self, dispatch_id: DispatchId) -> None:
+        self._begun.discard(dispatch_id)
+        self._said.discard(dispatch_id)
 
     def is_due(self, waited_s: float) -> bool:
         """Whether the database is known to be away, or has had its time."""
@@ -104,7 +134,17 @@ class Spooling:
 
     def _kept(self, record: Record) -> None:
         self._complained = False
-        logger.warning("reply spooled", extra={"operation_id": operation_text(record.operation_id)})
+        if record.dispatch_id not in self._said:
+            self._said.add(record.dispatch_id)
+            logger.warning("reply spooled", extra={"operation_id": operation_text(record.operation_id)})
+
+    def _cut_off(self, record: Callable[[], Record], error: BaseException) -> None:
+        """Keep what `error` leaves unsaved. Where no line can be made of it `error` goes on all the same, with what prevented it as its cause."""
+        try:
+            self.append_at_once(record())
+        except (ValueError, TypeError, RecursionError) as defect:
+            logger.critical("a reply cannot be written as a line of the spool", extra={"cause": type(defect).__name__})
+            raise error from defect
 
 
 class _Watch:
@@ -113,9 +153,10 @@ class _Watch:
     It is a timer and no task for as long as all is well, which is nearly always.
     """
 
-    def __init__(self, spooling: Spooling, record: Callable[[], Record]) -> None:
+    def __init__(self, spooling: Spooling, record: Callable[[], Record], limit: asyncio.Timeout) -> None:
         self._spooling = spooling
         self._record = record
+        self._limit = limit
         self._loop = asyncio.get_running_loop()
         self._began = self._loop.time()
         self._name = _name()
@@ -149,8 +190,17 @@ class _Watch:
         while True:
             self._appending = asyncio.create_task(self._spooling.append(self._record()), name=self._name)
             if await asyncio.shield(self._appending):
-                return
+                break
             await self._spooling.rest()
+        await self._spooling.left()
+        self._limit.reschedule(self._loop.time())
+
+
+def _left() -> Unavailable:
+    return Unavailable(
+        "the database is away while the worker ends, and the reply lies in the spool",
+        next="start a worker on this host again: it saves the reply",
+    )
 
 
 def _name() -> str:
