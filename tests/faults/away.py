@@ -96,9 +96,7 @@ class Away(Stage):
         finally:
             wait_for_standby(self._connection, self.database.url, "")
 
-    def replied(
-        self, *strikes: Strike, job: object = None, go_on: bool = True, **changes: str
-    ) -> tuple[UUID, Child]:
+    def replied(self, *strikes: Strike, job: object = None, go_on: bool = True, **changes: str) -> tuple[UUID, Child]:
         """An operation whose reply was read by a worker, while the database has just gone. The worker goes on."""
         (one,) = self.enqueue(job if isinstance(job, dict) else QUICK)
         worker = self.worker(Strike(point=Point.D11_PARSED, deed=Deed.STOP), *strikes, until_idle=False, **changes)

@@ -119,9 +119,13 @@ async def worker_of(
         finally:
             await desk.close()
             if not worker.is_stopped:
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(_PROMPT_S):
-                        await reporter.report(stopped=True)
+                await _report_the_end(reporter)
+
+
+async def _report_the_end(reporter: Reporter) -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_PROMPT_S):
+            await reporter.report(stopped=True)
 
 
 async def _in_background(stack: AsyncExitStack, work: Coroutine[None, None, None]) -> None:
