@@ -3,6 +3,7 @@
 import signal
 from collections.abc import Iterator
 
+import hypothesis
 import pytest
 
 import postgres
@@ -14,6 +15,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--pg", choices=("18", "16", "15"), default="18", help="major version of the PostgreSQL under test"
     )
+
+
+# a busy machine must not turn a slow example into a finding
+hypothesis.settings.register_profile("unhurried", deadline=None)
+hypothesis.settings.load_profile("unhurried")
 
 
 def pytest_configure() -> None:

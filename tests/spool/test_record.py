@@ -96,6 +96,17 @@ def test_a_whole_line_with_a_field_or_a_kind_that_nobody_knows_is_of_another_ver
         {name: value for name, value in end.items() if name != "account"},
         {**end, "operation_id": 7},
         {**end, "held": "much"},
+        {**end, "kept_at": "2026-01-02T03:04:05"},
+        {**end, "begun_ago_s": "1.5"},
+        {**end, "begun_ago_s": None},
+        {**end, "number": True},
+        {**end, "account": ["genace"]},
+        {**end, "reply": {**end["reply"], "remote_job_id": 5}},
+        {**end, "reply": {**end["reply"], "remote_job_id": "\ud800"}},
+        {**end, "exchange": {**end["exchange"], "headers": [["x-request-id", 5]]}},
+        {**end, "exchange": {**end["exchange"], "headers": [["x-request-id", None]]}},
+        {**end, "exchange": {**end["exchange"], "marks_ms": [["connecting", "soon"]]}},
+        {**end, "exchange": {**end["exchange"], "status": 1.5}},
     ):
         line = records._text({"v": records.VERSION, "sha256": records._checksum(strange), "end": strange})
         with pytest.raises(Foreign):

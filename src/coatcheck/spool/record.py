@@ -1,7 +1,7 @@
 """One line of a spool: the end of one POST, whole or recognised as not whole.
 
-A line carries everything that saving the end takes, and no more: no credential, no specification, and no first look, which the observer
-brings again. Its checksum tells a line that a dying host cut or a bad disk bent from one that was written by another version.
+A line carries everything that saving the end takes, and no more: no credential, no reply's body, which may quote what was asked for, and no
+first look, which the observer brings again. Its checksum tells a line that a dying host cut or a bad disk bent from one that was written by another version.
 """
 
 import base64
@@ -17,6 +17,7 @@ from uuid import UUID
 from coatcheck.core import events as ev
 from coatcheck.core.evidence import Exchange, Stage
 from coatcheck.core.operation import DispatchId, OperationId
+from coatcheck.spool.fitting import fits
 
 VERSION = 2
 _REPLIES = {kind.kind: kind for kind in get_args(ev.Reply)}
@@ -32,7 +33,7 @@ class Foreign(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """The end of a POST. `begun_ago_s` counts from the mark to `kept_at` (wall clock); the exchange's body is redacted and bounded already.
+    """The end of a POST. `begun_ago_s` counts from the mark to `kept_at` (wall clock); the exchange has no body.
 
     `held` is what the mark held, in `unit`, should its row be gone.
     """
@@ -94,7 +95,10 @@ def _record_of(version: object, end: Mapping[str, Any]) -> Record:
         "held": None if end["held"] is None else Decimal(end["held"]),
         "kept_at": datetime.fromisoformat(end["kept_at"]),
     }
-    return Record(**values)
+    record = Record(**values)
+    if not fits(record, Record):
+        raise ValueError("a value of another type")
+    return record
 
 
 def _reply_form(reply: ev.Reply) -> dict[str, object]:

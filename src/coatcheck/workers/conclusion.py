@@ -15,7 +15,6 @@ from coatcheck.core.ends import evidence_of
 from coatcheck.core.evidence import Exchange, request_ids
 from coatcheck.core.machine import advance
 from coatcheck.core.operation import Operation, OperationId, Phase
-from coatcheck.core.quotation import quotes
 from coatcheck.core.redact import redacted
 from coatcheck.core.steps import ConcludeStep, SnapshotStep
 from coatcheck.seams import Point, Seams
@@ -26,10 +25,7 @@ from coatcheck.workers.desk import Desk
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """How the POST ended, with what the evidence row needs. `began` is boot time in seconds; `secret` is kept out of the evidence.
-
-    `specification_text` is kept out of the spool; None where the reply is known not to quote it.
-    """
+    """How the POST ended, with what the evidence row needs. `began` is boot time in seconds; `secret` is kept out of the evidence."""
 
     reply: ev.Reply
     exchange: Exchange
@@ -43,7 +39,6 @@ class Ended:
     """What the mark held, in `unit`: needed where its row was lost."""
     unit: str | None = None
     secret: str = field(repr=False)
-    specification_text: str | None = field(default=None, repr=False)
 
 
 class Books(Protocol):
@@ -121,14 +116,12 @@ def _evidence(seams: Seams, step: ConcludeStep, ended: Ended, body: bytes) -> Co
 
 
 def _record(seams: Seams, operation_id: OperationId, ended: Ended) -> Record:
-    """The same for the disk: neither the credential nor, should the reply quote it, the specification."""
-    body, text = ended.exchange.body, ended.specification_text
-    kept = b"" if text is not None and quotes(body, text) else _quotable(body, ended)
+    """The same for the disk, without the reply's body: it may quote the specification, and how it was read is in `reply`."""
     headers = tuple(request_ids(ended.exchange, ended.secret).items())
     return Record(
         operation_id=operation_id,
         reply=ended.reply,
-        exchange=replace(ended.exchange, headers=headers, body=kept),
+        exchange=replace(ended.exchange, headers=headers, body=b""),
         account=ended.account,
         number=ended.number,
         authorisation=ended.authorisation,

@@ -205,7 +205,6 @@ class Dispatcher:
             held=marked.estimate,
             unit=marked.unit,
             secret=settings.endpoint().api_key.reveal(),
-            specification_text=work.specification_text,
         )
         await conclude(self._desk, marked, ended)
 
