@@ -1,11 +1,10 @@
 """Money as people type and read it: decimal digits in and the same digits out, never a float and never rounded."""
 
-import re
 from decimal import Decimal
 
+from coatcheck.core.amounts import amount_of
 from coatcheck.errors import Refused
 
-_AMOUNT = re.compile(r"\d{1,18}(?:\.\d{1,12})?", re.ASCII)
 _UNIT_BYTES = 32
 _NAME_BYTES = 255
 NONE = "none"
@@ -18,12 +17,7 @@ def amount_or_none(name: str, text: str) -> Decimal | None:
     """
     if text == NONE:
         return None
-    if _AMOUNT.fullmatch(text) is None:
-        raise Refused(
-            f"{name}: expected a decimal amount from 0 to below 10^18 with at most 12 decimals, or {NONE}, got {text!a}",
-            next="give an amount as 12.5",
-        )
-    return Decimal(text)
+    return amount_of(name, text, otherwise=NONE)
 
 
 def unit_of(name: str, text: str) -> str:

@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import TypedDict
 
 from coatcheck.config.names import PROVIDER_NAME
+from coatcheck.core.amounts import amount_of
 from coatcheck.core.fingerprint import Fingerprint, fingerprint
 from coatcheck.core.operation import TenantId
 from coatcheck.errors import Refused
@@ -16,8 +17,6 @@ NAME_LIMIT_BYTES = 255
 UNIT_LIMIT_BYTES = 32
 PRIORITY_LIMIT = 9999
 _PROVIDER = re.compile(PROVIDER_NAME, re.ASCII)
-_AMOUNT = re.compile(r"\d{1,18}(?:\.\d{1,12})?", re.ASCII)
-_AMOUNT_LIMIT = 10**18
 
 
 class Unshown(str):
@@ -73,7 +72,7 @@ def prepare(
         "operation_key": _name("key", key, NAME_LIMIT_BYTES),
         "provider": _provider(provider),
         "specification_text": found.text,
-        "estimate": None if estimate is None else _amount(estimate),
+        "estimate": None if estimate is None else f"{amount_of('estimate', estimate):f}",
         "unit": None if unit is None else _name("unit", unit, UNIT_LIMIT_BYTES),
         "priority": None if priority is None else _priority(priority),
         "not_before_at": None if not_before_at is None else _instant("not_before_at", not_before_at),
@@ -118,33 +117,6 @@ def _provider(name: object) -> str:
             next="give the name that the workers' settings have: genace for COATCHECK_PROVIDERS__GENACE__…",
         )
     return str.__str__(name)
-
-
-def _amount(amount: object) -> str:
-    if isinstance(amount, bool) or not isinstance(amount, Decimal | int | str):
-        raise Refused(
-            f"estimate: expected a Decimal, an int or text, got {type(amount).__name__}",
-            next="money is decimal: write Decimal('0.1'), not 0.1",
-        )
-    match = _AMOUNT.fullmatch(_digits(amount))
-    if match is None:
-        raise Refused(
-            "estimate: expected an amount from 0 to below 10^18 with at most 12 decimals, got something else",
-            next="give an amount as '12.5', or none",
-        )
-    return match[0]
-
-
-def _digits(amount: Decimal | int | str) -> str:
-    """The amount's plain digits; of what cannot be one, nothing."""
-    match amount:
-        case Decimal():
-            is_plain = amount.is_finite() and abs(amount.adjusted()) < NAME_LIMIT_BYTES
-            return f"{abs(amount) if amount == 0 else amount:f}" if is_plain else ""
-        case int():
-            return str(amount) if 0 <= amount < _AMOUNT_LIMIT else ""
-        case str():
-            return amount
 
 
 def _priority(priority: object) -> int:
