@@ -43,6 +43,8 @@ def test_defaults_are_those_of_the_contract(tmp_path: Path) -> None:
         "name": "genace",
         "kind": "genace",
         "list_path": "",
+        "cancel_path": "",
+        "cancel_method": "POST",
         "account": "genace",
         "base_url": "https://api.example.com/v2",
         "api_key": Secret(SECRET),

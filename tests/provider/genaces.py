@@ -14,6 +14,8 @@ def genace(**changes: Any) -> Genace:
         "create_path": "/api/v1/jobs",
         "job_path": "/api/v1/jobs/{id}",
         "list_path": "",
+        "cancel_path": "",
+        "cancel_method": "POST",
         "wait_param": "wait",
         "closed_statuses": frozenset({202, 204, 304, 408}),
         "status_words": STATUS_WORDS,

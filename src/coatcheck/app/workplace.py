@@ -18,6 +18,7 @@ from coatcheck.core.actions import Action
 from coatcheck.delivery.fetch import Deliverer
 from coatcheck.delivery.file_sink import FileSink
 from coatcheck.delivery.limits import Limits
+from coatcheck.provider.cancelling import Cancels
 from coatcheck.provider.connecting import secure_context
 from coatcheck.provider.http import Gets
 from coatcheck.queue.leases import Acknowledge, Leases, Release, SetAside
@@ -33,6 +34,7 @@ from coatcheck.store.pauses import register
 from coatcheck.store.requests import DeliveriesOf, OperationOf, Reader
 from coatcheck.store.resolution import Resolution
 from coatcheck.version import VERSION
+from coatcheck.workers.cancelling import Cancelling
 from coatcheck.workers.deliver import Delivering, DeliveryHandler
 from coatcheck.workers.desk import Desk
 from coatcheck.workers.dispatch import Creating, Dispatcher
@@ -88,6 +90,7 @@ async def worker_of(
             await sink.sweep(_ABANDONED_S)
         tls = secure_context()
         gets = await stack.enter_async_context(Gets(tls=tls, seams=seams))
+        cancels = await stack.enter_async_context(Cancels(tls=tls, seams=seams))
         leases = Leases(lines.leases, incarnation)
         tally = Tally()
         renewer = Renewer(leases, seams, tally)
@@ -109,7 +112,7 @@ async def worker_of(
             desk=desk,
             lessor=lessor,
             renewer=renewer,
-            handlers=_handlers(settings, sums, desk, gets, sink, tls),
+            handlers=_handlers(settings, sums, desk, gets, cancels, sink, tls),
             scope=_scope(settings, roles),
             leases=leases,
             bedtime=Bedtime(leases, seams) if settings.wake is Wake.NOTIFY else None,
@@ -129,7 +132,16 @@ async def _report_the_end(reporter: Reporter) -> None:
 
 
 async def _in_background(stack: AsyncExitStack, work: Coroutine[None, None, None]) -> None:
-    stack.push_async_callback(settled, asyncio.ensure_future(work))
+    task = asyncio.ensure_future(work)
+    task.add_done_callback(_missed)
+    stack.push_async_callback(settled, task)
+
+
+def _missed(task: asyncio.Future[None]) -> None:
+    """What goes on beside the work is not waited for by anybody, so its unforeseen end is said at once."""
+    error = None if task.cancelled() else task.exception()
+    if error is not None:
+        logger.critical("background work ended", extra={"error": type(error).__name__})
 
 
 async def _begun(
@@ -246,13 +258,14 @@ def _scope(settings: Settings, roles: Sequence[Action]) -> Scope:
 
 
 def _handlers(
-    settings: Settings, sums: LeaseSums, desk: Desk, gets: Gets, sink: FileSink, tls: ssl.SSLContext
+    settings: Settings, sums: LeaseSums, desk: Desk, gets: Gets, cancels: Cancels, sink: FileSink, tls: ssl.SSLContext
 ) -> Mapping[Action, Handler]:
     creating, watching, delivering, finding = {}, {}, {}, {}
     for name, provider in settings.providers.items():
         adapter = adapter_of(provider)
         creating[name] = Creating(port=adapter, settings=provider, lease_s=sums.dispatch.lease_s, tls=tls)
-        watching[name] = Watching(port=adapter, settings=provider, gets=gets)
+        cancelling = Cancelling(port=adapter, settings=provider, line=cancels) if provider.cancel_path else None
+        watching[name] = Watching(port=adapter, settings=provider, gets=gets, cancelling=cancelling)
         if (finder := finder_of(provider)) is not None:
             finding[name] = Finding(port=finder, settings=provider, gets=gets)
         deliverer = Deliverer(

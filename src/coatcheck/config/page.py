@@ -33,7 +33,7 @@ _PROVIDERS = """\
 settings configures the provider. Processes that only enqueue or read need no provider here. Durations are seconds and may be fractions.
 
 Refused together: `OBSERVE_TIMEOUT_S` below `WAIT_S` + 0.5 where there is a `WAIT_PARAM`; two providers of one `ACCOUNT` with different
-addresses; `KIND` `echo` with an empty `LIST_PATH`.
+addresses; `KIND` `echo` with an empty `LIST_PATH`; a `CANCEL_PATH` that some id would turn into `CREATE_PATH`.
 """
 
 

@@ -1,5 +1,7 @@
 """What settings must be to each other, with the reason for each rule."""
 
+import re
+
 from coatcheck.config.names import provider_variable
 from coatcheck.config.settings import ProviderSettings, Settings
 from coatcheck.errors import SettingInvalid
@@ -22,11 +24,22 @@ def _check_provider(provider: ProviderSettings) -> None:
             f" got {provider.observe_timeout_s:g}",
             next="a look must outlast the window it asks for, or every quiet window reads as a failure",
         )
+    if provider.cancel_path and _is_creation(provider.create_path, provider.cancel_path):
+        raise SettingInvalid(
+            f"{provider_variable(provider.name, 'CANCEL_PATH')}: expected a path that no id turns into CREATE_PATH, got {provider.cancel_path}",
+            next="what cancels must never be able to order: set the path that the service's documentation names",
+        )
     if provider.echoes and not provider.list_path:
         raise SettingInvalid(
             f"{provider_variable(provider.name, 'LIST_PATH')}: expected a path for a provider of kind echo, got nothing",
             next="a reference is looked up in the list: set the path, or KIND genace for a service without one",
         )
+
+
+def _is_creation(create_path: str, cancel_path: str) -> bool:
+    """Whether some id, which is one segment or a part of one, makes the one path of the other."""
+    before, _, after = (re.escape(part) for part in cancel_path.partition("?")[0].partition("{id}"))
+    return re.fullmatch(f"{before}[^/]+{after}", create_path.partition("?")[0]) is not None
 
 
 def _check_accounts(providers: list[ProviderSettings]) -> None:

@@ -67,6 +67,8 @@ class ProviderSettings:
     create_path: str
     job_path: str
     list_path: str
+    cancel_path: str
+    cancel_method: str
     wait_param: str
     wait_s: float
     timeout_s: float

@@ -173,6 +173,21 @@ PROVIDER: Sequence[Setting] = (
         otherwise="none; `/api/v1/jobs` for `echo`",
     ),
     Setting(
+        name="cancel_path",
+        read=values.cancel_path,
+        expected="a path that begins with / and contains {id} exactly once, or nothing",
+        meaning="Where the service is told that a remote job is not wanted any more; empty where it cannot be told.",
+        default="",
+        otherwise="none",
+    ),
+    Setting(
+        name="cancel_method",
+        read=values.one_of("POST", "DELETE"),
+        expected="POST or DELETE",
+        meaning="How it is told so. Nothing is sent along.",
+        default="POST",
+    ),
+    Setting(
         name="wait_param",
         read=values.pattern(r"[A-Za-z0-9_.-]{0,64}"),
         expected="the name of a query parameter, or nothing",

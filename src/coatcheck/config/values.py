@@ -113,6 +113,11 @@ def job_path(value: object) -> str:
     return str(pattern(r"/[!-~]*")(text))
 
 
+def cancel_path(value: object) -> str:
+    """A path with one place for the remote job's id, or nothing."""
+    return "" if value == "" else job_path(value)
+
+
 def base_url(value: object) -> str:
     """The address of a service; a slash at its end is dropped."""
     text = _text(value)

@@ -12,7 +12,7 @@ from coatcheck.core.events import Doubted, Reply
 from coatcheck.core.evidence import Exchange, Request
 from coatcheck.core.operation import DispatchId, RemoteJobId
 from coatcheck.provider.genace import Genace
-from coatcheck.provider.port import Ambiguous, Echoed, Found, Listed, Listing, Look, Nonsense, Unechoed
+from coatcheck.provider.port import Ambiguous, Cancelling, Echoed, Found, Listed, Listing, Look, Nonsense, Unechoed
 
 REFERENCE_HEADER: Final = "X-Client-Reference"
 REFERENCE_PARAM: Final = "client_reference"
@@ -53,6 +53,14 @@ class Echo:
     def candidates(self, exchange: Exchange, *, now: datetime) -> Listed:
         """The list's end, as `port.ListPort` says."""
         return self.service.candidates(exchange, now=now)
+
+    def cancel(self, remote_job_id: RemoteJobId) -> Request | None:
+        """The request of `port.CancelPort`."""
+        return self.service.cancel(remote_job_id)
+
+    def cancelled(self, exchange: Exchange, *, now: datetime) -> Cancelling:
+        """The wish's end, as `port.CancelPort` says."""
+        return self.service.cancelled(exchange, now=now)
 
     def find(self, dispatch_id: DispatchId) -> Request:
         """The GET of `port.FindPort`."""

@@ -16,11 +16,23 @@ from coatcheck.core.classify import Rules, classify
 from coatcheck.core.events import Accepted, Reply, Snapshot
 from coatcheck.core.evidence import Exchange, Request
 from coatcheck.core.foreign import Unreadable, at, read_json
-from coatcheck.core.operation import FINAL_RENDER_STATES, DispatchId, RemoteJobId, RenderState
+from coatcheck.core.operation import FINAL_RENDER_STATES, CancelAnswer, DispatchId, RemoteJobId, RenderState
 from coatcheck.core.retry_after import retry_after_s
 from coatcheck.provider.discreet import discreet_listing, discreet_reply, discreet_snapshot
 from coatcheck.provider.listing import read_listing
-from coatcheck.provider.port import Absent, Denied, Listed, Listing, Look, Nonsense, Seen, StillWaiting, Transient
+from coatcheck.provider.port import (
+    Absent,
+    CancelAnswered,
+    Cancelling,
+    Denied,
+    Listed,
+    Listing,
+    Look,
+    Nonsense,
+    Seen,
+    StillWaiting,
+    Transient,
+)
 from coatcheck.provider.snapshot import read_snapshot
 
 STATUS_WORDS: Final[Mapping[str, RenderState]] = MappingProxyType(
@@ -63,6 +75,8 @@ class Genace:
     create_path: str
     job_path: str
     list_path: str
+    cancel_path: str
+    cancel_method: str
     wait_param: str
     closed_statuses: frozenset[int]
     status_words: Mapping[str, RenderState] = field(repr=False)
@@ -83,6 +97,8 @@ class Genace:
             create_path=settings.create_path,
             job_path=settings.job_path,
             list_path=settings.list_path,
+            cancel_path=settings.cancel_path,
+            cancel_method=settings.cancel_method,
             wait_param=settings.wait_param,
             closed_statuses=settings.closed_statuses,
             status_words=MappingProxyType({**STATUS_WORDS, **settings.status_words}),
@@ -156,6 +172,28 @@ class Genace:
             case other:
                 delay_s = retry_after_s(exchange.header("Retry-After"), now=now, cap_s=self.retry_after_cap_s)
                 return Transient(cause=f"status_{other}", retry_after_s=delay_s)
+
+    def cancel(self, remote_job_id: RemoteJobId) -> Request | None:
+        """The request of `port.CancelPort`: Genace publishes none, so there is one only where CANCEL_PATH says so."""
+        if not self.cancel_path:
+            return None
+        url = self._url(self.cancel_path.replace("{id}", _segment(remote_job_id)))
+        return Request(method=self.cancel_method, url=url, headers=self._headers())
+
+    def cancelled(self, exchange: Exchange, *, now: datetime) -> Cancelling:
+        """The wish's end, as `port.CancelPort` says."""
+        delay_s = retry_after_s(exchange.header("Retry-After"), now=now, cap_s=self.retry_after_cap_s)
+        match exchange.status:
+            case None:
+                return Transient(cause=exchange.failure or "cut")
+            case taken if 200 <= taken < 300:  # noqa: PLR2004 - the class of successes, by RFC 9110
+                return CancelAnswered(answer=CancelAnswer.TAKEN, status=taken)
+            case 401 | 402 | 403 | 408 | 425 | 429 as later:
+                return Transient(cause=f"status_{later}", retry_after_s=delay_s)
+            case broken if broken >= 500 and broken != HTTPStatus.NOT_IMPLEMENTED:  # noqa: PLR2004 - the class of a server's errors
+                return Transient(cause=f"status_{broken}", retry_after_s=delay_s)
+            case refused:
+                return CancelAnswered(answer=CancelAnswer.REFUSED, status=refused)
 
     def _get(self, url: str, asked: Mapping[str, str]) -> Request:
         if asked:

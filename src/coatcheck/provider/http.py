@@ -1,4 +1,4 @@
-"""GETs: free, repeatable, held by the thousand. This door cannot send anything else, so nothing that looks can ever spend (S9).
+"""GETs: free, repeatable, held by the thousand. Their door cannot send anything else, so nothing that looks can ever spend (S9).
 
 Only a status that was received counts: aiohttp invents a 400 for a malformed answer, so statuses are taken from replies alone. Its silent
 resend of a GET on a dead idle connection is harmless here. Bytes sent are not counted: a GET needs no proof.
@@ -21,8 +21,8 @@ BODY_LIMIT: Final = 1024 * 1024
 """Bytes of the longest snapshot, as sent and as decoded."""
 
 
-class Gets:
-    """One session for the whole process. `async with Gets(tls=secure_context(), seams=seams) as gets: await gets.get(request, timeout_s=40)`."""
+class Session:
+    """One session for the whole process. What may be sent through it, who derives from it says; by itself it sends nothing."""
 
     def __init__(self, *, tls: ssl.SSLContext, seams: Seams) -> None:
         self._tls = tls
@@ -47,19 +47,18 @@ class Gets:
             await self._session.close()
             self._session = None
 
-    async def get(self, request: Request, *, timeout_s: float) -> Exchange:
+    async def _exchange(self, request: Request, timeout_s: float) -> Exchange:
         """What came back within `timeout_s` in all. Remote faults are in the value, never raised; redirects are not followed.
 
-        Raises ValueError for a request that is not a GET, and RuntimeError outside the `async with` block.
+        A body is never sent. Raises RuntimeError outside the `async with` block.
         """
-        if request.method != "GET" or request.body:
-            raise ValueError(f"expected a GET without a body, got {request.method}")
         if self._session is None:
-            raise RuntimeError("expected an open session: use `async with Gets(...)`")
+            raise RuntimeError(f"expected an open session: use `async with {type(self).__name__}(...)`")
         progress = Progress(self._seams.clock)
         progress.reached(Stage.CONNECTING)
         try:
-            async with self._session.get(
+            async with self._session.request(
+                request.method,
                 URL(request.url, encoded=True),
                 headers=request.headers,
                 allow_redirects=False,
@@ -75,7 +74,7 @@ class Gets:
         progress.answered(reply.status, tuple(reply.headers.items()))
         async for part in reply.content.iter_any():
             progress.received(len(part))
-            self._seams.faults.reached(Point.O4_RESPONSE_BYTES, progress.bytes_received)
+            self._reached(Point.O4_RESPONSE_BYTES, progress.bytes_received)
             progress.took(part[: BODY_LIMIT - progress.body_count])
             if progress.bytes_received > BODY_LIMIT:
                 progress.failed("too_large")
@@ -98,7 +97,26 @@ class Gets:
     ) -> None:
         progress: Progress = context.trace_request_ctx
         progress.reached(Stage.BODY_SENT)
-        self._seams.faults.reached(Point.O3_GET_SENT)
+        self._reached(Point.O3_GET_SENT)
+
+    def _reached(self, point: Point, count: int = 0) -> None:
+        """A point of a look's course was passed."""
+
+
+class Gets(Session):
+    """GETs only. `async with Gets(tls=secure_context(), seams=seams) as gets: await gets.get(request, timeout_s=40)`."""
+
+    async def get(self, request: Request, *, timeout_s: float) -> Exchange:
+        """What came back within `timeout_s` in all. Remote faults are in the value, never raised; redirects are not followed.
+
+        Raises ValueError for a request that is not a GET, and RuntimeError outside the `async with` block.
+        """
+        if request.method != "GET" or request.body:
+            raise ValueError(f"expected a GET without a body, got {request.method}")
+        return await self._exchange(request, timeout_s)
+
+    def _reached(self, point: Point, count: int = 0) -> None:
+        self._seams.faults.reached(point, count)
 
 
 _CAUSES: Final[tuple[tuple[type[Exception], str], ...]] = (

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from coatcheck.core.events import Reply, Snapshot
 from coatcheck.core.evidence import Exchange, Request
-from coatcheck.core.operation import DispatchId, RemoteJobId
+from coatcheck.core.operation import CancelAnswer, DispatchId, RemoteJobId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,10 +112,29 @@ Found = Echoed | Unechoed | Ambiguous | Transient | Denied | Nonsense
 """What one GET for our reference brought back."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CancelAnswered:
+    """The service took or refused the wish to cancel a job. What became of the job, a look tells."""
+
+    answer: CancelAnswer
+    status: int
+
+
+Cancelling = CancelAnswered | Transient
+"""What one wish to cancel brought back."""
+
+
 class Getter(Protocol):
     """Carries out GETs, and GETs only: what observing is handed instead of a client."""
 
     async def get(self, request: Request, *, timeout_s: float) -> Exchange:
+        """What came back within `timeout_s` seconds in all. Remote faults are in the value, never raised."""
+
+
+class Canceller(Protocol):
+    """Carries out wishes to cancel, and nothing else: what it sends has no body, so it can order nothing."""
+
+    async def cancel(self, request: Request, *, timeout_s: float) -> Exchange:
         """What came back within `timeout_s` seconds in all. Remote faults are in the value, never raised."""
 
 
@@ -152,6 +171,16 @@ class FindPort(Protocol):
         """Read what came back. `Echoed` only where the job itself repeats the reference, whatever the service was asked for."""
 
 
+class CancelPort(Protocol):
+    """The part that only a service has which can be told that a job is not wanted any more. Repeatable, and never billed."""
+
+    def cancel(self, remote_job_id: RemoteJobId) -> Request | None:
+        """The request that says so, without a body; None where the service has none."""
+
+    def cancelled(self, exchange: Exchange, *, now: datetime) -> Cancelling:
+        """Read what came back. Only a status that was received says anything."""
+
+
 class CreatePort(Protocol):
     """The half that spends money: only `workers/dispatch` is handed it."""
 
@@ -165,5 +194,5 @@ class CreatePort(Protocol):
         """How the POST ended, by the table of `core.classify`; a reply that already says how the render ended carries a snapshot."""
 
 
-class Adapter(CreatePort, LookPort, ListPort, Protocol):
+class Adapter(CreatePort, LookPort, ListPort, CancelPort, Protocol):
     """What every service has, as `app` composes it for one configured provider."""

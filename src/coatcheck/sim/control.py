@@ -36,6 +36,7 @@ def ledger_json(world: World) -> dict[str, Any]:
         "totals": world.ledger.totals(world.refunded()),
         "looks": {"count": world.gets, "held": world.holds.now, "held_peak": world.holds.peak},
         "lists": {"count": world.lists},
+        "cancels": {"count": world.cancels},
     }
 
 

@@ -1,4 +1,4 @@
-"""How a remote job goes: its outcome, its pace, its price and its files, fixed at creation and never changed afterwards."""
+"""How a remote job goes: its outcome, its pace, its price and its files, fixed at creation. Only a cancellation changes it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

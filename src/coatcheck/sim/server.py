@@ -9,6 +9,7 @@ from typing import Any, Self
 
 from coatcheck.seams import Seams
 from coatcheck.sim.answers import not_found
+from coatcheck.sim.cancel import METHODS, cancel
 from coatcheck.sim.chance import Chance
 from coatcheck.sim.channel import Channel
 from coatcheck.sim.control import CONTROL_PREFIX, control, jobs_json, ledger_json
@@ -159,6 +160,8 @@ class SimulatedService:
         world, settings = self._world, self._world.settings
         if head.path.startswith(CONTROL_PREFIX):
             return await control(world, head, channel)
+        if head.method in METHODS and (job_id := settings.cancelled_id(head.path)) is not None:
+            return await cancel(world, head, channel, job_id)
         if head.method == "POST":
             return await (create if head.path == settings.create_path else self._astray)(world, head, channel)
         body = await channel.inbound.body(settings.body_limit_bytes)

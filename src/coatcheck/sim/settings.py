@@ -15,6 +15,8 @@ class ServiceSettings:
     style: str = "genace"
     create_path: str = "/api/v1/jobs"
     job_path: str = "/api/v1/jobs/{id}"
+    cancel_path: str = ""
+    cancel_status: int | None = None
     wait_param: str = "wait"
     wait_max_s: Number = 60
     created_status: int = 201
@@ -31,6 +33,13 @@ class ServiceSettings:
     def echoes(self) -> bool:
         """Whether a job repeats the `X-Client-Reference` of its POST, and whether there is a list to find it in."""
         return self.style == "echo"
+
+    def cancelled_id(self, path: str) -> str | None:
+        """The id of the job that a path asks to cancel; None where it asks for something else, or nothing can be cancelled."""
+        before, _, after = self.cancel_path.partition("{id}")
+        if not self.cancel_path or len(path) <= len(before + after):
+            return None
+        return path[len(before) : len(path) - len(after)] if path.startswith(before) and path.endswith(after) else None
 
     @property
     def job_prefix(self) -> str:
@@ -54,6 +63,8 @@ _CHECKS: Mapping[str, Check] = {
     "style": one_of(*STYLES),
     "create_path": _path,
     "job_path": _path,
+    "cancel_path": lambda value: "" if value == "" else _path(value),
+    "cancel_status": or_null(integer(200, 599)),
     "wait_param": text,
     "wait_max_s": number(),
     "created_status": integer(200, 299),
@@ -74,5 +85,10 @@ def changed_settings(settings: ServiceSettings, data: Mapping[str, Any]) -> Serv
     if found.job_path.count("{id}") != 1:
         raise Refused(
             f"service: job_path must contain {{id}} once, got {found.job_path!r}", next="for example /api/v1/jobs/{id}"
+        )
+    if found.cancel_path and found.cancel_path.count("{id}") != 1:
+        raise Refused(
+            f"service: cancel_path must contain {{id}} once, got {found.cancel_path!r}",
+            next="for example /api/v1/jobs/{id}/cancel",
         )
     return found

@@ -53,6 +53,7 @@ class World:
     occurrences: Counter[str] = field(default_factory=Counter)
     gets: int = 0
     lists: int = 0
+    cancels: int = 0
 
     def now(self) -> float:
         """The clock by which jobs advance, in seconds."""

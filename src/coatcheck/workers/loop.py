@@ -217,17 +217,17 @@ class Worker:
                 return
             # not logger.exception: a traceback quotes values, and those may be a specification
             logger.error("unforeseen", extra=_described(work, error))  # noqa: TRY400 - as just said
-            await self._surprised(work)
+            await self._surprised(work, error)
         finally:
             desk.tally.took(message.action, round((desk.seams.clock.boottime() - began) * 1000))
 
-    async def _surprised(self, work: Work) -> None:
+    async def _surprised(self, work: Work, cause: Exception) -> None:
         """The handler ends what it had begun, or the message goes back and its bad lease counts; failing that, the lease ends by itself."""
         try:
             if await self._handlers[work.message.action].surprised(work):
                 return
             delay_s = backoff_s(work.message.lease_count, self._desk.seams.jitter.between(0, 1))
-            await self._desk.release(work.message, delay_s, forgives=False, error=type(error).__name__)
+            await self._desk.release(work.message, delay_s, forgives=False, error=type(cause).__name__)
         except Exception as error:  # noqa: BLE001 - the second surprise in a row: what the lease's end says stands
             logger.error("unforeseen again", extra=_described(work, error))  # noqa: TRY400 - as above
 

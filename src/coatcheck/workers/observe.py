@@ -29,6 +29,7 @@ from coatcheck.provider.looking import look_once
 from coatcheck.provider.port import Absent, Denied, Getter, Look, LookPort, Nonsense, Seen, StillWaiting, Transient
 from coatcheck.seams import Point
 from coatcheck.store.door import DecideSave, Saved, SnapshotSave, Status
+from coatcheck.workers.cancelling import Cancelling, answer_s, pass_on
 from coatcheck.workers.desk import Desk, Work
 
 ACCOUNTING_FOR = timedelta(hours=24)
@@ -46,6 +47,8 @@ class Watching:
     port: LookPort
     settings: ProviderSettings
     gets: Getter
+    cancelling: Cancelling | None = None
+    """How the service is told that a job is not wanted any more, where it can be."""
 
 
 class Observer:
@@ -60,6 +63,8 @@ class Observer:
         self._desk.seams.faults.reached(Point.O2_LOADED)
         watching = self._providers[work.message.provider]
         if not await self._is_due(work):
+            return
+        if await self._passed_on(work, watching):
             return
         began = self._desk.seams.clock.boottime()
         look = await self._look(work, watching)
@@ -112,19 +117,26 @@ class Observer:
             return operation.read_at - operation.final_at < ACCOUNTING_FOR
         return reason == WaitReason.SOURCE_EXPIRED and operation.delivery_state is DeliveryState.PENDING
 
+    async def _passed_on(self, work: Work, watching: Watching) -> bool:
+        """Whether the service was told that the job is not wanted any more and answered: the next look is aimed already."""
+        if watching.cancelling is None or not work.operation.owes_cancel:
+            return False
+        return await pass_on(self._desk, work, watching.cancelling)
+
     async def _look(self, work: Work, watching: Watching) -> Look:
         """GET the remote job, holding the line for the wait window unless the render is final."""
         operation, settings = work.operation, watching.settings
         if operation.remote_job_id is None:  # the schema refuses this in a phase that is observed
             return Transient(cause="no_remote_job")
-        # a suspect keeps everything else waiting, so it does not hold the line
-        at_once = operation.is_final or work.message.is_suspect or not settings.wait_param
+        told = watching.cancelling is not None and operation.owes_cancel
+        # a suspect keeps everything else waiting, so it does not hold the line; nor does a look in whose lease the service was told something
+        at_once = operation.is_final or work.message.is_suspect or told or not settings.wait_param
         wait_s = 0.0 if at_once else settings.wait_s
         return await look_once(
             watching.port,
             watching.gets,
             operation.remote_job_id,
-            timeout_s=settings.observe_timeout_s,
+            timeout_s=settings.observe_timeout_s - (answer_s(settings) if told else 0.0),
             clock=self._desk.seams.clock,
             wait_s=wait_s,
         )
