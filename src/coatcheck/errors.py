@@ -40,6 +40,16 @@ class WrongPhase(Failed):
     code = "wrong_phase"
 
 
+class NotCancellable(Failed):
+    """The request cannot be kept back any more, or all is over. `is_recorded`: the wish is kept, and promises neither a stop nor a refund."""
+
+    code = "not_cancellable"
+
+    def __init__(self, message: str, *, is_recorded: bool, next: str = "") -> None:  # noqa: A002 - the outer contract's word
+        super().__init__(message, next=next)
+        self.is_recorded = is_recorded
+
+
 class StillLooking(Failed):
     """The remote job is known and looked at: there is nothing to give up yet."""
 
@@ -140,9 +150,16 @@ class RemoteJobOwned(AdoptionRefused):
 
 
 class RemoteJobElsewhere(AdoptionRefused):
-    """The job is recorded under another account of the same service."""
+    """A job of the same id is recorded under another account of the same service."""
 
     code = "remote_job_elsewhere"
+
+
+class OrphanResolved(AdoptionRefused):
+    """The job is an orphan with which somebody dealt already."""
+
+    code = "orphan_resolved"
+    remedy = "ask whoever resolved it; what was cancelled or refunded at the service brings no output"
 
 
 class OtherReference(AdoptionRefused):

@@ -21,11 +21,12 @@ import coatcheck
 import postgres
 from coatcheck import EnqueuedOperation, Operation, Output
 from coatcheck.app.reconciling import OperatorDecisions
-from coatcheck.app.reconciling.views import Candidate, Decision, Doubt, Orphan, Possible, Resolution
+from coatcheck.app.reconciling.views import Candidate, Decision, Doubt, Possible, Resolution
 from coatcheck.sim import simulated_service
 from coatcheck.store.allowances import Allowance
 from coatcheck.store.audit import Finding
 from coatcheck.store.charges import Charges
+from coatcheck.store.orphans import Orphan
 from docs.pages import DOCS, ROOT, SOURCE, blocks
 from reconcile.scene import Scene
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from decimal import Decimal
+from functools import partial
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 from coatcheck import (
     NotFound,
+    OrphanResolved,
     OutsideWindow,
     Overlap,
     RemoteJobElsewhere,
@@ -22,8 +24,12 @@ from coatcheck import (
     WrongPhase,
 )
 from coatcheck.app.reconciling import Decision
+from coatcheck.app.story import flat
+from coatcheck.core import events as ev
 from coatcheck.core.foreign import usable_id
+from coatcheck.core.operation import OperationId, RemoteJobId
 from reconcile.scene import Scene
+from store.ground import Ground
 
 REASON = "seen in the service's ledger"
 UNKNOWN = "op_00000000000000000000000001"
@@ -111,23 +117,33 @@ def test_another_operations_job_is_refused_whoever_owns_it(scene: Scene) -> None
     assert theirs in refused(scene, RemoteJobOwned, lambda: adopt(scene, operation, job, force=True))
 
 
-def test_a_job_that_another_account_of_the_same_service_has_is_refused(scene: Scene) -> None:
+def test_an_id_that_another_account_of_the_same_service_has_is_adopted_only_by_force_and_where_this_one_has_it(
+    scene: Scene,
+) -> None:
     operation = scene.in_doubt()
     job = scene.job_of(operation)
     elsewhere = scene.in_doubt()
     scene.rows(
         "insert into coatcheck.remote_jobs (account, remote_job_id, operation_id, role, seen_at)"
-        " select 'second', %s, operation_id, 'orphan', now() from coatcheck.operations"
+        " select 'second', job, operation_id, 'orphan', now() from coatcheck.operations, unnest(%s::text[]) as job"
         " where coatcheck.operation_text(operation_id) = %s returning account",
-        job,
+        [job, "job-only-there"],
         elsewhere,
     )
     second = {
         f"COATCHECK_PROVIDERS__SECOND__{name}": value
         for name, value in (("BASE_URL", scene.sim.base_url), ("API_KEY", "other"))
     }
-    assert "'second'" in refused(scene, RemoteJobElsewhere, lambda: adopt(scene, operation, job, second))
-    assert adopt(scene, operation, job).operation.phase == "accepted"
+    told = refused(scene, RemoteJobElsewhere, lambda: adopt(scene, operation, job, second))
+    assert f"recorded for {elsewhere} under the account 'second'" in told
+    for force in (False, True):
+        refused(scene, RemoteJobUnknown, partial(adopt, scene, operation, "job-only-there", second, force=force))
+    made = adopt(scene, operation, job, second, force=True)
+    assert made.operation.phase == "accepted"
+    assert made.reason == f"{REASON} (forced past the same id of {elsewhere} under the account 'second')"
+    assert scene.rows("select account from coatcheck.remote_jobs where remote_job_id = %s and role = 'owner'", job) == [
+        {"account": "genace"}
+    ]
 
 
 def test_a_key_of_another_account_does_not_know_the_job(scene: Scene) -> None:
@@ -213,6 +229,53 @@ def test_an_orphan_of_the_operation_counts_as_unowned(scene: Scene) -> None:
     )
     assert adopt(scene, operation, job).operation.phase == "accepted"
     assert scene.one("select role from coatcheck.remote_jobs") == {"role": "owner"}
+
+
+def late_orphan(scene: Scene) -> tuple[str, str]:
+    """An operation whose second dispatch is in doubt, and the job of the first, which came to light meanwhile."""
+    operation = scene.quiet()
+    job = scene.job_of(operation)
+    first = scene.standing(operation)["dispatch_id"]
+    scene.decides(lambda eve: eve.redispatch(operation, reason="needed"))
+    with Ground(scene.database) as ground:
+        operation_id = OperationId(scene.uuid(operation))
+        ground.mark(operation_id)
+        ground.happen(operation_id, ev.LeaseEnded())
+        ground.happen(operation_id, ev.Accepted(dispatch_id=first, remote_job_id=RemoteJobId(job)))
+    return operation, job
+
+
+def test_adopting_the_job_of_an_earlier_dispatch_spends_the_present_one_and_says_so_before_and_after(
+    scene: Scene,
+) -> None:
+    operation, job = late_orphan(scene)
+    assert scene.money() == (5, 5)
+    before = scene.decides(lambda eve: eve.evidence(operation, ask=False))
+    (candidate,) = [each for each in before.candidates if each.source == "orphan"]
+    assert (candidate.remote_job_id, candidate.spends, candidate.unit) == (job, Decimal(5), "credits")
+    told = "\n".join(flat(before.story))
+    assert "what the present dispatch holds (5 credits) then counts as spent" in told
+    assert (
+        "adopting it counts 5 credits of the present dispatch as spent"
+        in scene.terminal().run("reconcile", "show", operation).out
+    )
+    made = adopt(scene, operation, job)
+    assert (made.spent, made.released, made.operation.remote_job_id) == (Decimal(5), Decimal(0), job)
+    # the adopted dispatch holds again until its render is final
+    assert scene.money() == (5, 5)
+
+
+def test_an_orphan_with_which_somebody_dealt_is_shown_as_such_and_adopted_no_more(scene: Scene) -> None:
+    operation, job = late_orphan(scene)
+    scene.decides(lambda max_: max_.resolve_orphan(job, account="genace", reason="refunded", charged=0), actor="max")
+    before = scene.decides(lambda eve: eve.evidence(operation, ask=False))
+    (candidate,) = [each for each in before.candidates if each.source == "orphan"]
+    assert (candidate.resolved_by, candidate.resolution, candidate.spends) == ("max", "refunded", None)
+    assert 'dealt with already, by "max": "refunded"' in scene.terminal().run("reconcile", "show", operation).out
+    assert f'The job "{job}" of an earlier dispatch was dealt with already' in "\n".join(flat(before.story))
+    for force in (False, True):
+        told = refused(scene, OrphanResolved, partial(adopt, scene, operation, job, force=force))
+        assert 'resolved by "max" at ' in told
 
 
 def test_whoever_looked_at_another_revision_is_told_the_newer_state(scene: Scene) -> None:

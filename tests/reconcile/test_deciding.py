@@ -216,6 +216,35 @@ def test_whoever_comes_after_a_decision_is_told_of_it_and_not_that_their_words_a
         assert "prepared" in refused(scene, WrongPhase, partial(decide, scene, prepared))
 
 
+def test_an_old_decision_is_no_news_to_whoever_decides_about_what_came_after_it(scene: Scene) -> None:
+    operation = scene.quiet(created=False)
+    prove_absent(scene, operation)
+    scene.work()
+    assert scene.standing(operation)["phase"] == "accepted"
+    assert "still_looking" in refused(scene, StillLooking, lambda: write_off(scene, operation))
+
+
+def test_what_a_person_found_out_is_kept_in_any_phase_and_moves_nothing(scene: Scene) -> None:
+    for operation in (scene.asked(), scene.in_doubt()):
+        before, money = scene.standing(operation), scene.money()
+        made = scene.decides(lambda eve: eve.note(operation, reason="theirs, says ticket 4711"))  # noqa: B023 - asked at once
+        assert (made.event, made.operation.phase, made.spent, made.authorises) == (
+            "noted",
+            before["phase"],
+            Decimal(0),
+            False,
+        )
+        after = scene.standing(operation)
+        assert {**after, "revision": None, "updated_at": None} == {**before, "revision": None, "updated_at": None}
+        assert (after["revision"], scene.money()) == (before["revision"] + 1, money)
+        told = scene.one(
+            "select actor, reason from coatcheck.history where operation_id = %s and event = 'noted'",
+            after["operation_id"],
+        )
+        assert told == {"actor": "eve", "reason": "theirs, says ticket 4711"}
+    refused(scene, Refused, lambda: scene.decides(lambda eve: eve.note(operation, reason=" ")))
+
+
 @pytest.mark.parametrize("words", ["", "  ", "a\0b", "\udc80"])
 def test_a_decision_needs_an_actor_and_a_reason(scene: Scene, words: str) -> None:
     operation = scene.in_doubt()

@@ -9,13 +9,14 @@ import pytest
 from coatcheck import NotFound, Refused, StaleRevision
 from coatcheck.app.reconciling import OperatorDecisions, Orphan, Resolution
 from coatcheck.core import events as ev
-from coatcheck.core.operation import OperationId, RemoteJobId
+from coatcheck.core.operation import OperationId, RemoteJobId, RenderState
 from coatcheck.seams import Seams
 from coatcheck.store.db import Database
 from coatcheck.store.orphans import orphans
 from reconcile.scene import Scene
 from reconcile.test_adopting import refused
-from store.ground import Ground
+from store.audited import audited
+from store.ground import Ground, look
 
 REASON = "cancelled at the service, and refunded"
 
@@ -100,7 +101,7 @@ def test_what_is_no_orphan_is_not_found_and_what_is_wrong_is_refused(scene: Scen
     owned = ground.accept(ground.enqueue("k2"))
     for job, more in (("job-2", {}), ("job-1", {"account": "other"}), (owned, {})):
         refused(scene, NotFound, partial(resolve, scene, job, more))
-    amounts = ("-1", "NaN", "Infinity", "1e30", "x", "", "0.0000000000000000001", True)
+    amounts = ("-1", "NaN", "Infinity", "1e3", "x", "", "1_000", " 5 ", "+5", "0.0000000000001", True)
     wrong: list[dict[str, object]] = [{"reason": " "}, {"account": ""}, {"revision": -1}, {"revision": 2**63}]
     wrong += [{"charged": amount} for amount in amounts]
     for each in wrong:
@@ -111,16 +112,37 @@ def test_what_is_no_orphan_is_not_found_and_what_is_wrong_is_refused(scene: Scen
     assert resolve(scene, "job-1", {"revision": seen}).revision == seen + 1
 
 
-def test_a_dispatch_that_another_job_accounts_for_keeps_its_charge(scene: Scene, ground: Ground) -> None:
+@pytest.mark.parametrize("is_final", [False, True])
+def test_what_another_job_of_the_same_post_cost_is_added_to_the_charge_of_its_dispatch(
+    scene: Scene, ground: Ground, is_final: bool
+) -> None:
     operation_id = ground.enqueue("k1", estimate=5)
     dispatch_id = ground.mark(operation_id)
     for job in ("job-1", "job-2"):
         ground.happen(operation_id, ev.Accepted(dispatch_id=dispatch_id, remote_job_id=RemoteJobId(job)))
     (found,) = scene.decides(listed)
     assert (found.remote_job_id, found.cost, found.basis) == ("job-2", Decimal(5), "assumed")
-    refused(scene, Refused, lambda: resolve(scene, "job-2", {"charged": 9}))
-    assert resolve(scene, "job-2").charged is None
-    assert money(ground) == (5, 0)
+    figure = look(RemoteJobId("job-1"), RenderState.FAILED, charged=3)
+    if is_final:
+        ground.happen(operation_id, figure)
+    assert resolve(scene, "job-2", {"charged": 9}).charged == 9
+    assert money(ground) == ((0, 12) if is_final else (5, 0))
+    if not is_final:
+        ground.happen(operation_id, figure)
+    assert money(ground) == (0, 12)
+    assert ground.one("dispatches", operation_id, "charged", "orphaned") == {"charged": 12, "orphaned": 9}
+    assert audited(scene.database) == []
+
+
+def test_an_orphan_of_which_no_dispatch_is_recorded_has_no_charge_to_correct(scene: Scene, ground: Ground) -> None:
+    operation_id = ground.enqueue("k1", estimate=5)
+    ground.sql(
+        "insert into coatcheck.remote_jobs (account, remote_job_id, operation_id, role, seen_at) values ('genace', 'job-1', %s, 'orphan', now())",
+        operation_id,
+    )
+    told = refused(scene, Refused, lambda: resolve(scene, "job-1", {"charged": 9}))
+    assert "got none recorded" in told
+    assert resolve(scene, "job-1").charged is None
 
 
 def test_a_list_longer_than_a_page_misses_none(scene: Scene, ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,7 +28,7 @@ from coatcheck.store.door import (
     SnapshotSave,
     Status,
 )
-from coatcheck.store.resolution import Resolution
+from coatcheck.store.resolution import Traces
 from store.ground import Ground
 from store.invariants import assert_invariants
 from waiting import until_async
@@ -49,7 +49,7 @@ class Office:
 
 def lanes(database: Database) -> dict[type, Lane]:
     """All that the door writes, as a worker's committers have it."""
-    door, traces = Door(database, "worker-1"), Resolution(database, "worker-1")
+    door, traces = Door(database, "worker-1"), Traces(database, "worker-1")
     ways: dict[type, tuple[Any, Any]] = {
         MarkSave: (door.mark, traces.marks),
         ConcludeSave: (door.conclude, traces.conclusions),

@@ -64,6 +64,7 @@ HAPPENINGS: dict[str, Making] = {
     "write off": lambda *_: ev.WriteOff(actor="p", reason="r", stalled=True),
     "write off released": lambda *_: ev.WriteOff(actor="p", reason="r", stalled=True, released=True),
     "redeliver": lambda *_: ev.Redeliver(actor="p", reason="r", indexes=(0, 1)),
+    "note": lambda *_: ev.Note(actor="p", reason="r"),
     "reobserve": lambda *_: ev.Reobserve(actor="p", reason="r"),
 }
 COURSE = st.lists(

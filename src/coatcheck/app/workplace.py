@@ -5,6 +5,7 @@ wait: replays, and the worker's own account of itself.
 """
 
 import asyncio
+import logging
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
@@ -32,7 +33,7 @@ from coatcheck.store.ends import installation_of
 from coatcheck.store.incidents import Note, note
 from coatcheck.store.pauses import register
 from coatcheck.store.requests import DeliveriesOf, OperationOf, Reader
-from coatcheck.store.resolution import Resolution
+from coatcheck.store.resolution import Traces
 from coatcheck.version import VERSION
 from coatcheck.workers.cancelling import Cancelling
 from coatcheck.workers.deliver import Delivering, DeliveryHandler
@@ -49,6 +50,8 @@ from coatcheck.workers.replaying import Replayer
 from coatcheck.workers.report import Reporter
 from coatcheck.workers.spooling import Spooling
 from coatcheck.workers.tally import Tally
+
+logger = logging.getLogger(__name__)
 
 ROLES = (Action.DISPATCH, Action.OBSERVE, Action.DELIVER, Action.RECONCILE)
 _SAVING = (Action.DISPATCH, Action.RECONCILE)
@@ -184,7 +187,7 @@ def _desk(
 
 def _money(database: Database, incarnation: str, seams: Seams) -> Committer:
     """Writes what a paid id depends on."""
-    door, traces = Door(database, incarnation), Resolution(database, incarnation)
+    door, traces = Door(database, incarnation), Traces(database, incarnation)
     lanes = {
         MarkSave: Lane(write=door.mark, key=_operation_of_step, resolve=traces.marks),
         ConcludeSave: Lane(write=door.conclude, key=_operation_of_step, resolve=traces.conclusions),
@@ -195,7 +198,7 @@ def _money(database: Database, incarnation: str, seams: Seams) -> Committer:
 
 def _looks(database: Database, incarnation: str, seams: Seams) -> Committer:
     """Writes everything else."""
-    door, traces = Door(database, incarnation), Resolution(database, incarnation)
+    door, traces = Door(database, incarnation), Traces(database, incarnation)
     ends = Leases(database, incarnation)
     lanes = {
         SnapshotSave: Lane(write=door.snapshot, key=_operation_of_step, resolve=traces.snapshots),

@@ -6,7 +6,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from coatcheck.app.library import Coatcheck
-from coatcheck.app.reconciling.views import Orphan, Resolution
+from coatcheck.app.reconciling import Orphan, Resolution
 from coatcheck.app.story.wording import amount
 from coatcheck.cli.options import Actor, AsJson, Reason, actor_of, given, utf8
 from coatcheck.cli.output import say, write_line, write_object

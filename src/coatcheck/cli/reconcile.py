@@ -11,7 +11,7 @@ from cyclopts import Parameter
 from coatcheck.app.library import Coatcheck
 from coatcheck.app.reconciling.views import Candidate, Doubt, Evidence
 from coatcheck.app.story import flat
-from coatcheck.app.story.wording import amount, span, word
+from coatcheck.app.story.wording import amount, quoted, span, word
 from coatcheck.cli.options import AsJson, Tenant, actor_of, utf8
 from coatcheck.cli.output import say, write_line, write_object
 
@@ -131,5 +131,15 @@ def _candidate(each: Candidate) -> str:
         *([f"status {each.remote_status}"] if each.remote_status else []),
         *([f"created at {each.created_at:%Y-%m-%d %H:%M:%SZ}"] if each.created_at else []),
         *([f"taken by {each.taken_by}"] if each.taken_by else []),
+        *(
+            [f"adopting it counts {amount(each.spends, each.unit or '')} of the present dispatch as spent"]
+            if each.spends
+            else []
+        ),
+        *(
+            [f"dealt with already, by {quoted(each.resolved_by)}: {quoted(each.resolution or '')}"]
+            if each.resolved_by
+            else []
+        ),
     ]
     return f"  {'; '.join(parts)}"

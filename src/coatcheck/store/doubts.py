@@ -104,9 +104,7 @@ async def doubts(database: Database, *, tenant_id: str | None, with_stuck: bool)
         after = rows[-1]["operation_id"]
 
 
-async def load_doubt(
-    database: Database, operation_id: OperationId, tenant_id: str | None = None
-) -> Standing | None:
+async def load_doubt(database: Database, operation_id: OperationId, tenant_id: str | None = None) -> Standing | None:
     """One operation with all that a decision about it rests on, in whatever phase; None for an unknown id.
 
     With `tenant_id` a foreign id is an unknown one.

@@ -5,11 +5,12 @@ What the service says that it cost corrects the charge of the dispatch which mad
 
 import enum
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from decimal import Decimal
 from uuid import UUID
 
+from coatcheck.core.identity import operation_text
 from coatcheck.core.operation import OperationId, Phase, RemoteJobId
 from coatcheck.store.db import Database, Row
 from coatcheck.store.operations import PAGE
@@ -18,14 +19,15 @@ from coatcheck.store.statements import statement
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Orphan:
-    """One of them. `cost` in `unit`: the charge of its dispatch, or what that held; None where no estimate was given.
+    """One of them. `cost` in `unit`, by the service's figure or assumed (`basis`): the charge of its dispatch, or what that held.
 
-    `tenant_id`, `phase` and `number` are None where the operation's or the dispatch's row is gone.
+    `operation_id` is the text of the id. `tenant_id`, `phase` and `number` are None where the operation's or the dispatch's row is gone, `cost`
+    where no estimate was given. `resolved_at`, `resolved_by` and `resolution` (the reason) are there once a person dealt with it.
     """
 
     account: str
     remote_job_id: RemoteJobId
-    operation_id: OperationId
+    operation_id: str
     tenant_id: str | None
     phase: Phase | None
     number: int | None
@@ -37,9 +39,13 @@ class Orphan:
     resolved_by: str | None
     resolution: str | None
 
+    def as_json(self) -> dict[str, object]:
+        """The fields by name."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
 
 class Resolved(enum.StrEnum):
-    """What became of a resolution. OWNED: it is no orphan; STALE: another revision; OTHER_CHARGE: its dispatch is accounted by another job."""
+    """What became of a resolution. OWNED: it is no orphan; STALE: another revision; OTHER_CHARGE: no dispatch of it is recorded that could be charged."""
 
     APPLIED = "applied"
     RESOLVED = "resolved"
@@ -110,7 +116,7 @@ async def resolve(
 
 
 def _orphan(row: Row) -> Orphan:
-    return Orphan(**{**row, "phase": _phase(row)})
+    return Orphan(**{**row, "operation_id": operation_text(row["operation_id"]), "phase": _phase(row)})
 
 
 def _phase(row: Row) -> Phase | None:

@@ -20,10 +20,10 @@ _Columns = Mapping[str, Sequence[Any]]
 _NAMES = ("dispatch_id", "expected_revision", "event", "actor", "reason", "output_index", "uri", "sha256")
 
 
-class Resolution:
+class Traces:
     """Looks for one worker's steps, batch by batch, as `Door` writes them.
 
-    Example: `Lane(write=door.conclude, key=…, resolve=Resolution(database, worker).conclusions)`. Raises what psycopg raises and
+    Example: `Lane(write=door.conclude, key=…, resolve=Traces(database, worker).conclusions)`. Raises what psycopg raises and
     `CommitUnknown`: then nothing is known yet, and it is asked again.
     """
 

@@ -11,6 +11,7 @@ from typing import Final
 from coatcheck.config import ProviderSettings
 from coatcheck.core import events as ev
 from coatcheck.core.actions import ParkReason, WaitReason
+from coatcheck.core.consequences import ECHOED
 from coatcheck.core.delays import backoff_s
 from coatcheck.core.machine import advance
 from coatcheck.core.operation import DispatchId
@@ -36,7 +37,6 @@ ANSWER_S: Final = 15.0
 """How long one search may take, well within the lease of a reconcile message."""
 SHORTEST_S: Final = 5.0
 LONGEST_S: Final = 60.0
-REASON: Final = "the service repeats the dispatch id"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +106,7 @@ class Lookup:
         operation, desk = work.operation, self._desk
         event = ev.Adopt(
             actor=desk.worker,
-            reason=REASON,
+            reason=ECHOED,
             remote_job_id=candidate.remote_job_id,
             observe_for_s=finding.settings.observe_for_s,
         )

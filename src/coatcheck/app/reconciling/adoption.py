@@ -1,14 +1,16 @@
 """What a remote job must be to be adopted: unowned, of this account, known to the service, made in the dispatch's window, and no other's.
 
-Everything is checked before anything is written. Only the overlap with other tenants' dispatches can be overridden, and then it is told.
+Everything is checked before anything is written. Two things can be overridden, and then they are kept beside the reason: the overlap with other
+tenants' dispatches, and a job of the same id in another account of the service, once the service said that this account has it.
 An orphan of this operation was named by a reply to one of its own dispatches: whose it is needs no window and no reference any more.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import assert_never
 
-from coatcheck.app.reconciling.deciding import iso
+from coatcheck.app.reconciling.deciding import iso, unrecorded
 from coatcheck.app.reconciling.service import asking_about
 from coatcheck.app.story.wording import quoted
 from coatcheck.config import ProviderSettings, Settings
@@ -16,7 +18,7 @@ from coatcheck.core.events import Snapshot
 from coatcheck.core.identity import operation_text
 from coatcheck.core.operation import RemoteJobId
 from coatcheck.errors import (
-    Failed,
+    OrphanResolved,
     OtherReference,
     OutsideWindow,
     Overlap,
@@ -29,7 +31,7 @@ from coatcheck.errors import (
 from coatcheck.provider.port import Absent, Denied, Look, Nonsense, Seen, StillWaiting, Transient
 from coatcheck.seams import Seams
 from coatcheck.store.db import Database
-from coatcheck.store.doubts import Doubt, Overlapping, overlapping, recorded
+from coatcheck.store.doubts import Overlapping, Recorded, Standing, overlapping, recorded
 
 _KEPT = 5
 """Overlapping operations that the history names."""
@@ -45,63 +47,108 @@ class Window:
     until: datetime
 
     @classmethod
-    def of(cls, doubt: Doubt, provider: ProviderSettings) -> "Window":
+    def of(cls, standing: Standing, provider: ProviderSettings) -> "Window":
         """The window of the dispatch that the operation stands on. Raises `Failed` where its row is gone."""
-        if doubt.begun_at is None or doubt.quiescent_at is None:
-            name = operation_text(doubt.operation.operation_id)
-            raise Failed(f"expected the dispatch of {name}, got none recorded", next="run `coatcheck audit`")
+        if standing.begun_at is None or standing.quiescent_at is None:
+            raise unrecorded(standing)
         margin = timedelta(seconds=provider.margin_s)
-        return cls(since=doubt.begun_at - margin, until=doubt.quiescent_at + margin)
+        return cls(since=standing.begun_at - margin, until=standing.quiescent_at + margin)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passed:
+    """A job that may be adopted, and what a person overrode for it: the overlaps, and records of its id in other accounts.
+
+    `spends`: it is an earlier dispatch's, so the present one bought something that nobody has.
+    """
+
+    overlaps: tuple[Overlapping, ...] = ()
+    elsewhere: tuple[Recorded, ...] = ()
+    spends: bool = False
+
+    @property
+    def overridden(self) -> str:
+        """What was overridden, as the history keeps it; nothing where nothing was."""
+        told = [
+            *(
+                [
+                    "other tenants' dispatches: "
+                    + _named([operation_text(each.operation_id) for each in self.overlaps], _KEPT)
+                ]
+                if self.overlaps
+                else []
+            ),
+            *(
+                f"the same id of {operation_text(each.operation_id)} under the account {each.account!a}"
+                for each in self.elsewhere[:_KEPT]
+            ),
+        ]
+        return f"forced past {', and '.join(told)}" if told else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examination:
-    """Examines one job for one operation: `await Examination(...).passed(force=False)` are the overlaps that were overridden."""
+    """Examines one job for one operation: `await Examination(...).passed(force=False)`."""
 
     reading: Database
     settings: Settings
     seams: Seams
-    doubt: Doubt
+    standing: Standing
     provider: ProviderSettings
     remote_job_id: RemoteJobId
 
-    async def passed(self, *, force: bool) -> tuple[Overlapping, ...]:
+    async def passed(self, *, force: bool) -> Passed:
         """Everything in its order. Raises a kind of `AdoptionRefused`, or `Unavailable` where the service cannot be asked."""
-        window = Window.of(self.doubt, self.provider)
-        is_ours = await self._is_free()
+        window = Window.of(self.standing, self.provider)
+        found = await recorded(self.reading, [(account, self.remote_job_id) for account in self._accounts()])
+        here = next((each for each in found if each.account == self.provider.account), None)
+        if here is not None:
+            self._is_ours(here)
         async with asking_about(self.provider, self.seams) as ask:
             snapshot = seen(await ask.look(self.remote_job_id), self.remote_job_id)
-        if is_ours:
-            return ()
+        elsewhere = tuple(each for each in found if each is not here)
+        if elsewhere and not force:
+            raise self._elsewhere(elsewhere[0])
+        if here is not None:
+            present = self.standing.operation.dispatch_id
+            return Passed(elsewhere=elsewhere, spends=here.dispatch_id not in (None, present))
         self._was_made_by_it(snapshot, window)
-        if snapshot.reference is not None and snapshot.reference == str(self.doubt.operation.dispatch_id):
-            return ()
-        found = await self._others(window)
-        if found and not force:
-            raise self._overlap(found)
-        return found
+        if snapshot.reference is not None and snapshot.reference == str(self.standing.operation.dispatch_id):
+            return Passed(elsewhere=elsewhere)
+        overlaps = await self._others(window)
+        if overlaps and not force:
+            raise self._overlap(overlaps)
+        return Passed(elsewhere=elsewhere, overlaps=overlaps)
 
-    async def _is_free(self) -> bool:
-        """Nobody else has it, in this account or by another name of the same service; whether it is an orphan of this operation."""
+    def _accounts(self) -> set[str]:
+        """The operation's own account, and others by which the same service is known."""
         own = self.provider
-        others = {
-            each.account
-            for each in self.settings.providers.values()
-            if each.base_url == own.base_url and each.account != own.account
+        return {
+            own.account,
+            *(each.account for each in self.settings.providers.values() if each.base_url == own.base_url),
         }
-        found = await recorded(self.reading, [(account, self.remote_job_id) for account in (own.account, *others)])
-        for each in found:
-            name, job = operation_text(each.operation_id), quoted(self.remote_job_id)
-            if each.account != own.account:
-                raise RemoteJobElsewhere(
-                    f"expected a job of the account {own.account!a}, got {job}, which is recorded for {name} under the account {each.account!a}"
-                )
-            if each.operation_id != self.doubt.operation.operation_id:
-                raise RemoteJobOwned(f"expected a job that nobody has, got {job}, which is {name}'s ({each.role})")
-        return bool(found)
+
+    def _is_ours(self, found: Recorded) -> None:
+        """What is recorded in this account is an orphan of this very operation, and nobody dealt with it."""
+        name, job = operation_text(found.operation_id), quoted(self.remote_job_id)
+        if found.operation_id != self.standing.operation.operation_id:
+            raise RemoteJobOwned(f"expected a job that nobody has, got {job}, which is {name}'s ({found.role})")
+        if found.resolved_at is not None:
+            by = f"{quoted(found.resolved_by or '')} at {iso(found.resolved_at)}: {quoted(found.resolution or '')}"
+            raise OrphanResolved(
+                f"expected a job that nobody dealt with, got {job}, an orphan that was resolved by {by}"
+            )
+
+    def _elsewhere(self, found: Recorded) -> RemoteJobElsewhere:
+        """Ids are an account's own, so two of them may have a job of one name: that this one has it, the service said."""
+        return RemoteJobElsewhere(
+            f"expected a job that only the account {self.provider.account!a} names so, got {quoted(self.remote_job_id)},"
+            f" which it has, and which is recorded for {operation_text(found.operation_id)} under the account {found.account!a} as well",
+            next="make sure by the service's own records that these are two jobs, each account's own, then add --force",
+        )
 
     def _was_made_by_it(self, snapshot: Snapshot, window: Window) -> None:
-        dispatch_id, made_at = str(self.doubt.operation.dispatch_id), snapshot.created_at
+        dispatch_id, made_at = str(self.standing.operation.dispatch_id), snapshot.created_at
         if self.provider.echoes and snapshot.reference not in (None, dispatch_id):
             raise OtherReference(
                 f"expected a job that repeats the dispatch {dispatch_id}, got one that repeats {quoted(snapshot.reference or '')}"
@@ -115,26 +162,22 @@ class Examination:
         return await overlapping(
             self.reading,
             account=self.provider.account,
-            tenant_id=self.doubt.operation.tenant_id,
+            tenant_id=self.standing.operation.tenant_id,
             since=window.since,
             until=window.until,
         )
 
     def _overlap(self, found: tuple[Overlapping, ...]) -> Overlap:
-        names = ", ".join(f"{operation_text(each.operation_id)} ({each.phase})" for each in found[:_SHOWN])
-        more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
         return Overlap(
             "expected no other tenant's dispatch in the account at the same time, whose job this may be,"
-            f" got {len(found)}: {names}{more}",
+            f" got {len(found)}: {_named([f'{operation_text(each.operation_id)} ({each.phase})' for each in found], _SHOWN)}",
             next="make sure by the service's own records that the job is this operation's, then add --force",
         )
 
 
-def overridden(found: tuple[Overlapping, ...]) -> str:
-    """The overlaps that a person overrode, as the history keeps them."""
-    names = ", ".join(operation_text(each.operation_id) for each in found[:_KEPT])
-    more = f" and {len(found) - _KEPT} more" if len(found) > _KEPT else ""
-    return f"forced past other tenants' dispatches: {names}{more}"
+def _named(names: Sequence[str], limit: int) -> str:
+    more = f" and {len(names) - limit} more" if len(names) > limit else ""
+    return ", ".join(names[:limit]) + more
 
 
 def seen(look: Look, remote_job_id: RemoteJobId) -> Snapshot:

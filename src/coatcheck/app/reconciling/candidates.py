@@ -1,9 +1,9 @@
-"""Remote jobs that may be the one in doubt, from everywhere they can be named: for a person to look at, never acted on."""
+"""Remote jobs that may be the one in standing, from everywhere they can be named: for a person to look at, never acted on."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
 from coatcheck.app.reconciling.service import asking_about, provider_of
 from coatcheck.app.reconciling.views import Candidate
@@ -14,8 +14,8 @@ from coatcheck.errors import MissingExtra, SettingInvalid
 from coatcheck.provider import port
 from coatcheck.seams import Seams
 from coatcheck.store.db import Database
-from coatcheck.store.doubts import Doubt, recorded
-from coatcheck.store.orphans import orphans_of
+from coatcheck.store.doubts import Standing, recorded
+from coatcheck.store.orphans import Orphan, orphans_of
 
 if TYPE_CHECKING:
     from coatcheck.app.asking import Asking
@@ -28,17 +28,17 @@ class Search:
     reading: Database
     settings: Settings
     seams: Seams
-    doubt: Doubt
+    standing: Standing
 
     async def found(self, *, ask: bool) -> tuple[tuple[Candidate, ...], str]:
         """The candidates, and one sentence on what the service was asked. A service that cannot be asked is no failure."""
         own = await self._own()
-        if self.doubt.operation.phase is not Phase.UNCERTAIN:
-            return tuple(own), "The service was not asked: nothing is in doubt."
+        if self.standing.operation.phase is not Phase.UNCERTAIN:
+            return tuple(own), "The service was not asked: nothing is in standing."
         if not ask:
             return await self._marked(own), "The service was not asked."
         try:
-            provider = provider_of(self.settings, self.doubt.operation)
+            provider = provider_of(self.settings, self.standing.operation)
             async with asking_about(provider, self.seams) as service:
                 theirs, told = await self._theirs(service)
         except (SettingInvalid, MissingExtra) as error:
@@ -47,18 +47,31 @@ class Search:
 
     async def _own(self) -> list[Candidate]:
         """What is recorded here: an id in a reply that was cut, and late jobs of earlier dispatches."""
-        operation_id, named = self.doubt.operation.operation_id, self.doubt.candidate_id
+        operation_id, named = self.standing.operation.operation_id, self.standing.candidate_id
         late = await orphans_of(self.reading, operation_id)
         replied = [] if named is None else [Candidate(remote_job_id=named, source="reply")]
-        return [*replied, *(Candidate(remote_job_id=each.remote_job_id, source="orphan") for each in late)]
+        return [*replied, *(self._orphan(each) for each in late)]
+
+    def _orphan(self, found: Orphan) -> Candidate:
+        standing = self.standing
+        is_earlier = found.number is not None and found.number != standing.number
+        return Candidate(
+            remote_job_id=found.remote_job_id,
+            source="orphan",
+            spends=standing.held if is_earlier and found.resolved_at is None else None,
+            unit=standing.held_unit if is_earlier and found.resolved_at is None else None,
+            resolved_at=found.resolved_at,
+            resolved_by=found.resolved_by,
+            resolution=found.resolution,
+        )
 
     async def _theirs(self, service: "Asking") -> tuple[list[Candidate], str]:
-        doubt, margin = self.doubt, timedelta(seconds=service.provider.margin_s)
-        dispatch_id = doubt.operation.dispatch_id
-        if doubt.begun_at is None or doubt.quiescent_at is None or dispatch_id is None:
+        standing, margin = self.standing, timedelta(seconds=service.provider.margin_s)
+        dispatch_id = standing.operation.dispatch_id
+        if standing.begun_at is None or standing.quiescent_at is None or dispatch_id is None:
             return [], "The service was not asked: the dispatch is not recorded."
         found = await service.find(dispatch_id)
-        listed = await service.listed(doubt.begun_at - margin, doubt.quiescent_at + margin)
+        listed = await service.listed(standing.begun_at - margin, standing.quiescent_at + margin)
         echoed = [_candidate(found.candidate, "reference")] if isinstance(found, port.Echoed) else []
         names = {each.remote_job_id for each in echoed}
         others = listed.candidates if isinstance(listed, port.Listing) else ()
@@ -67,7 +80,7 @@ class Search:
 
     async def _marked(self, found: Sequence[Candidate]) -> tuple[Candidate, ...]:
         """With whom each of them is recorded already, if that is another operation."""
-        account, own = self.doubt.operation.account, self.doubt.operation.operation_id
+        account, own = self.standing.operation.account, self.standing.operation.operation_id
         if account is None or not found:
             return tuple(found)
         rows = await recorded(self.reading, [(account, each.remote_job_id) for each in found])
@@ -98,3 +111,5 @@ def _told(listed: port.Listed | None) -> str:
             return f"The service could not be asked ({listed.cause}), so its list is not known."
         case port.Nonsense():
             return f"The service's list could not be read ({listed.detail})."
+        case _:
+            assert_never(listed)

@@ -8,52 +8,62 @@ from coatcheck.app.reading import view_of
 from coatcheck.app.reconciling.views import Cost, Decision
 from coatcheck.app.story.wording import amount
 from coatcheck.core.identity import operation_text
-from coatcheck.core.steps import DecideStep, Settlement
-from coatcheck.store.doubts import Doubt
+from coatcheck.core.operation import DeliveryState
+from coatcheck.core.steps import DecideStep
+from coatcheck.store.door import Saved
+from coatcheck.store.doubts import Standing
 
+REQUESTED: Final = "redispatch_requested"
+"""The event of a redispatch that somebody else has to carry out."""
 _FOLLOWS: Final = {
     "adopted": "a worker looks at the remote job from now on, and delivers its output when it succeeds",
-    "redispatch_requested": "somebody else has to run `coatcheck reconcile redispatch {name} --yes`; nothing is sent before, and any change of the operation in between needs a new request",
+    REQUESTED: "somebody else has to run `coatcheck reconcile redispatch {name} --yes`; nothing is sent before, and any change of the operation in between needs a new request",
+    "cancelled": "nothing of it is sent, and nothing is held or charged for it under this authorisation",
+    "reobserve_requested": "a worker looks at the remote job at once, and goes on until a new deadline",
+    "redeliver_requested": "a worker tries to store the outputs again, with all their tries; nothing is rendered again",
+    "message_resumed": "a worker takes it",
+    "noted": "nothing else changed; the audit no longer reports what this operation's dispatches left to be looked into",
     "written_off": "nothing is sent or looked at any more; a job of it that comes to light is listed by `coatcheck orphans list`",
 }
 
 
-def decision_of(doubt: Doubt, step: DecideStep, revision: int) -> Decision:
+def decision_of(standing: Standing, step: DecideStep, saved: Saved) -> Decision:
     """The answer to whoever decided: the operation as the decision left it, before anybody else touched it."""
-    before = doubt.operation
+    before = standing.operation
     after = replace(
         before,
         phase=step.phase,
         render_state=step.render_state,
         remote_job_id=before.remote_job_id or step.remote_job_id,
+        delivery_state=DeliveryState.PENDING if step.redelivers else before.delivery_state,
         authorisation=before.authorisation + step.authorises,
-        revision=revision,
+        # the guard is the revision that was read
+        revision=before.revision + 1,
     )
-    held = doubt.held or Decimal(0)
-    cleared = _cleared(doubt) if step.clears_withdrawal else ()
+    cleared = _cleared(standing) if step.clears_withdrawal else ()
     return Decision(
         operation=view_of(after, ()),
         event=step.event,
         actor=step.actor,
         reason=step.reason or "",
-        is_requested=step.event == "redispatch_requested",
-        spent=held if step.settles is Settlement.SPENT else Decimal(0),
-        released=held if step.settles is Settlement.FREE else Decimal(0),
-        unit=doubt.held_unit or before.unit,
+        is_requested=step.event == REQUESTED,
+        spent=saved.spent or Decimal(0),
+        released=saved.released or Decimal(0),
+        unit=standing.held_unit or before.unit,
         authorises=step.authorises,
-        estimate=doubt.next_estimate if step.authorises else None,
+        estimate=standing.next_estimate if step.authorises else None,
         cleared=cleared,
-        next=_next(doubt, step, cleared),
+        next=_next(standing, step, cleared),
     )
 
 
-def cost_of(doubt: Doubt) -> Cost:
+def cost_of(standing: Standing) -> Cost:
     """What a redispatch of it costs."""
     return Cost(
-        operation_id=operation_text(doubt.operation.operation_id),
-        spent=doubt.held or Decimal(0),
-        estimate=doubt.next_estimate,
-        unit=doubt.held_unit or doubt.operation.unit,
+        operation_id=operation_text(standing.operation.operation_id),
+        spent=standing.held or Decimal(0),
+        estimate=standing.next_estimate,
+        unit=standing.held_unit or standing.operation.unit,
     )
 
 
@@ -68,19 +78,19 @@ def cost_text(cost: Cost) -> str:
     return f"{former}, and one more POST costs {more}"
 
 
-def _cleared(doubt: Doubt) -> tuple[str, ...]:
-    operation = doubt.operation
+def _cleared(standing: Standing) -> tuple[str, ...]:
+    operation = standing.operation
     wished, deadline = operation.cancel_requested_at, operation.dispatch_by_at
     return (*(["cancel"] if wished else []), *(["deadline"] if deadline else []))
 
 
-def _next(doubt: Doubt, step: DecideStep, cleared: tuple[str, ...]) -> str:
-    name = operation_text(doubt.operation.operation_id)
+def _next(standing: Standing, step: DecideStep, cleared: tuple[str, ...]) -> str:
+    name = operation_text(standing.operation.operation_id)
     if not step.authorises:
         return _with_cleared(_FOLLOWS[step.event].format(name=name), cleared)
     cost = "an amount that nobody estimated"
-    if doubt.next_estimate is not None:
-        cost = f"about {amount(doubt.next_estimate, doubt.operation.unit)}"
+    if standing.next_estimate is not None:
+        cost = f"about {amount(standing.next_estimate, standing.operation.unit)}"
     return _with_cleared(f"one more POST is authorised now and a worker sends it, for {cost}", cleared)
 
 

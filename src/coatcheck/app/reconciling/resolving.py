@@ -1,28 +1,15 @@
 """Dealing with an orphan: marked once, by one person; a commit that nobody saw is found by its actor and reason."""
 
-from dataclasses import asdict
 from decimal import Decimal
-from typing import Final
 
-import psycopg
-
-from coatcheck.app.reconciling.deciding import Decider, iso, not_seen
-from coatcheck.app.reconciling.views import Orphan, Resolution
+from coatcheck.app.reconciling.deciding import Decider, iso
+from coatcheck.app.reconciling.trying import until_seen
+from coatcheck.app.reconciling.views import Resolution
 from coatcheck.app.story.wording import quoted
 from coatcheck.core.identity import operation_text
 from coatcheck.core.operation import RemoteJobId
-from coatcheck.errors import CommitUnknown, NotFound, Refused, StaleRevision, Unavailable
-from coatcheck.store import orphans as store
-from coatcheck.store.db import Trouble, trouble
-from coatcheck.store.failures import meaning
-from coatcheck.store.orphans import Resolved, Resolving
-
-_PAUSES_S: Final = (0.1, 0.5, 1.0, 2.0, 4.0)
-
-
-def orphan_of(found: store.Orphan) -> Orphan:
-    """The public form of an orphan."""
-    return Orphan(**{**asdict(found), "operation_id": operation_text(found.operation_id)})
+from coatcheck.errors import NotFound, Refused, StaleRevision
+from coatcheck.store.orphans import Resolved, Resolving, resolve
 
 
 async def resolve_orphan(
@@ -35,34 +22,24 @@ async def resolve_orphan(
     charged: Decimal | None,
     revision: int | None,
 ) -> Resolution:
-    """Mark it, and correct the charge of its dispatch where an amount is given. Raises as `OperatorDecisions.resolve_orphan` says."""
-    was_sent = False
-    for pause_s in _PAUSES_S:
-        try:
-            found = await store.resolve(
-                decider.writing,
-                account=account,
-                remote_job_id=remote_job_id,
-                actor=actor,
-                reason=reason,
-                charged=charged,
-                revision=revision,
-            )
-        except Unavailable:
-            if not was_sent:
-                raise
-        except CommitUnknown:
-            was_sent = True
-        except psycopg.Error as error:
-            if trouble(error) in (Trouble.BAD_ROW, Trouble.DEFECT):
-                raise meaning(error) from None
-            was_sent = was_sent or trouble(error) is Trouble.UNKNOWN
-        else:
-            ours = found is not None and was_sent and (found.resolved_by, found.resolution) == (actor, reason)
-            _check(found, remote_job_id, account, is_ours=ours)
-            return _resolution(found, remote_job_id, account, actor, reason, charged)
-        await decider.seams.sleep(pause_s)
-    raise not_seen(quoted(remote_job_id), was_sent=was_sent)
+    """Mark it, and correct what its dispatch is charged where an amount is given. Raises as `OperatorDecisions.resolve_orphan` says."""
+
+    async def attempt(was_sent: bool) -> tuple[Resolving | None, bool]:  # noqa: FBT001 - as `until_seen` calls it
+        found = await resolve(
+            decider.writing,
+            account=account,
+            remote_job_id=remote_job_id,
+            actor=actor,
+            reason=reason,
+            charged=charged,
+            revision=revision,
+        )
+        return found, found is not None and was_sent and (found.resolved_by, found.resolution) == (actor, reason)
+
+    name = quoted(remote_job_id)
+    found, is_ours = await until_seen(attempt, seams=decider.seams, name=name, look="coatcheck orphans list --all")
+    _check(found, remote_job_id, account, is_ours=is_ours)
+    return _resolution(found, remote_job_id, account, actor, reason, charged)
 
 
 def _check(found: Resolving | None, remote_job_id: str, account: str, *, is_ours: bool) -> None:
@@ -82,8 +59,8 @@ def _check(found: Resolving | None, remote_job_id: str, account: str, *, is_ours
             )
         case Resolved.OTHER_CHARGE:
             raise Refused(
-                f"charged: expected a dispatch that {job} alone accounts for, got one whose charge is another job's",
-                next="leave the amount out: that dispatch is charged by the service's own figure",
+                f"charged: expected the dispatch that made {job}, got none recorded",
+                next="leave the amount out, and run `coatcheck audit`: it names what is lost",
             )
         case _:
             return

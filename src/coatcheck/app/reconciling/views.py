@@ -61,7 +61,8 @@ class Doubt:
 class Candidate:
     """A remote job that may be the one in doubt: shown, never acted on. Found in a cut `reply`, among `orphan`s, by `reference` or in a `list`.
 
-    `created_at` is by the service's clock; `taken_by` the operation that has it already.
+    `created_at` is by the service's clock; `taken_by` the operation that has it already. Of an orphan, `spends` is what adopting it counts as
+    spent: the present dispatch's money, where an earlier one made it. `resolved_by` and `resolution` tell who dealt with it: it is adopted no more.
     """
 
     remote_job_id: str
@@ -70,6 +71,11 @@ class Candidate:
     created_at: datetime | None = None
     reference: str | None = None
     taken_by: str | None = None
+    spends: Decimal | None = None
+    unit: str | None = None
+    resolved_at: datetime | None = None
+    resolved_by: str | None = None
+    resolution: str | None = None
 
     def as_json(self) -> Json:
         """The fields by name."""
@@ -153,32 +159,6 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Orphan:
-    """A paid remote job that no operation could take. `cost` in `unit`, by the service's figure or assumed (`basis`).
-
-    `resolved_at`, `resolved_by` and `resolution` (the reason) are there once a person dealt with it.
-    """
-
-    account: str
-    remote_job_id: str
-    operation_id: str
-    tenant_id: str | None
-    phase: Phase | None
-    number: int | None
-    cost: Decimal | None
-    unit: str | None
-    basis: str | None
-    seen_at: datetime
-    resolved_at: datetime | None
-    resolved_by: str | None
-    resolution: str | None
-
-    def as_json(self) -> Json:
-        """The fields by name."""
-        return _fields(self)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Resolution:
     """An orphan that somebody dealt with, and the operation's revision which says so. `charged` is the corrected charge, where one was given."""
 
@@ -197,5 +177,5 @@ class Resolution:
         return _fields(self)
 
 
-def _fields(value: "Doubt | Candidate | Possible | Decision | Orphan | Resolution") -> Json:
+def _fields(value: "Doubt | Candidate | Possible | Decision | Resolution") -> Json:
     return {each.name: getattr(value, each.name) for each in fields(value)}

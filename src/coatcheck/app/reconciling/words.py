@@ -1,7 +1,5 @@
 """What people give with a decision, checked before anything is read or asked: words that can be kept, ids that can be asked for."""
 
-from decimal import Decimal, InvalidOperation
-
 from coatcheck.core.foreign import usable_id
 from coatcheck.core.operation import RemoteJobId
 from coatcheck.errors import Refused, RemoteJobInvalid
@@ -9,8 +7,6 @@ from coatcheck.errors import Refused, RemoteJobInvalid
 _SHOWN = 80
 _WORDS_LIMIT = 2_000
 """Characters of a reason or a name: they are shown in every story for as long as the record is kept."""
-_AMOUNT_LIMIT = Decimal(10) ** 18
-_PLACES = 18
 _REVISION_LIMIT = 2**63
 
 
@@ -40,21 +36,6 @@ def remote_job_id_of(text: object) -> RemoteJobId:
         raise RemoteJobInvalid(
             f"expected an id of 1 to 512 characters without control characters, got {shown}",
             next="give the id as the service's own records name the job",
-        )
-    return found
-
-
-def amount_of(name: str, value: Decimal | int | str) -> Decimal:
-    """A sum of money, not negative, with at most 18 digits on either side of its point. Raises `Refused`."""
-    try:
-        found = Decimal(value)
-        exponent = found.as_tuple().exponent
-        is_usable = isinstance(exponent, int) and 0 <= found < _AMOUNT_LIMIT and -exponent <= _PLACES
-    except (InvalidOperation, TypeError, ValueError):
-        is_usable, found = False, Decimal(0)
-    if not is_usable or isinstance(value, bool):
-        raise Refused(
-            f"{name}: expected a decimal amount from 0, got {str(value)[:_SHOWN]!a}", next="write it as 5 or 4.25"
         )
     return found
 
