@@ -50,6 +50,11 @@ def dispatch(stage: Stage = Stage.BODY_SENT, outcome: Outcome = Outcome.UNCERTAI
         "unit": "credits",
         "basis": None,
         "settled_at": None,
+        "orphaned": Decimal(0),
+        "job_operation_id": None,
+        "job_resolved_at": None,
+        "job_resolved_by": None,
+        "job_resolution": None,
     }
     return row | changes
 

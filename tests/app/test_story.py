@@ -10,17 +10,29 @@ from pathlib import Path
 
 import pytest
 
-from app.rows import OTHER, Row, dispatch, entry, incident, lost_reply, message, page, parked, story, swept
+from app.rows import (
+    OTHER,
+    Row,
+    dispatch,
+    entry,
+    incident,
+    lost_reply,
+    message,
+    page,
+    parked,
+    story,
+    swept,
+)
 from coatcheck.app.story import tell
 from coatcheck.app.story.causes import _NOT_STORED, why
 from coatcheck.app.story.events import _INCIDENTS
 from coatcheck.app.story.waiting import _PARKS, _WAITS
 from coatcheck.core.actions import ParkReason, WaitReason
+from coatcheck.core.consequences import ECHOED
 from coatcheck.core.evidence import Stage
 from coatcheck.core.identity import operation_text
 from coatcheck.core.operation import DeliveryState, Operation, Outcome, Phase, RenderState
 from coatcheck.delivery.outcome import Reason
-from coatcheck.workers.lookup import REASON
 from core.operations import NOW, OPERATION, operation_in, succeeded
 from docs.test_words import incident_kinds
 
@@ -151,7 +163,7 @@ def test_every_word_of_the_records_has_a_sentence() -> None:
 
 def test_a_job_that_the_service_itself_lists_for_the_request_was_nobodys_guess() -> None:
     row = dispatch(outcome=Outcome.ACCEPTED, remote_job_id="job-1")
-    told = page(operation_in(Phase.ACCEPTED), dispatches=[row], history=[entry("adopted", "host-7-0a1b2c", REASON)])
+    told = page(operation_in(Phase.ACCEPTED), dispatches=[row], history=[entry("adopted", "host-7-0a1b2c", ECHOED)])
     assert "the service was asked and lists its job as made for this very request" in told
 
 

@@ -49,7 +49,8 @@ def incident_kinds() -> set[str]:
                     if keyword.arg == "kind" and isinstance(keyword.value, ast.Constant)
                 }
     for path in SQL.rglob("*.sql"):
-        kinds |= set(re.findall(rf"'(\w+)',\s*'(?:{'|'.join(Boundary)})'", path.read_text()))
+        side = rf"(?:'(?:{'|'.join(Boundary)})'|\w+\.boundary)"
+        kinds |= set(re.findall(rf"'(\w+)',\s*{side}", path.read_text()))
     return {str(kind) for kind in kinds} - set(Boundary)
 
 

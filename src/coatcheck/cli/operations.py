@@ -23,7 +23,9 @@ _SCREEN = 100
 """Operations in one table on a terminal; a longer list is several, so that it begins at once."""
 _EVIDENCE = ("request_ids", "candidate_id", "reply")
 """Of a dispatch, what others wrote: apart from its other fields, and not there in a tenant's view."""
-_HIDDEN = frozenset({"operation_id", *_EVIDENCE})
+_RECORDED = ("job_operation_id", "job_resolved_at", "job_resolved_by", "job_resolution")
+"""Whose its job is: for the story, which names nobody else's operation to a tenant."""
+_HIDDEN = frozenset({"operation_id", *_EVIDENCE, *_RECORDED})
 _DETAILS = frozenset({"marks_ms", "send_by_at", "displaced", "schema_version", "lease_token", "evidence"})
 """What only programs are shown, or the story tells already."""
 _RECORDS = {"outputs": "index", "dispatches": "number", "messages": "lane"}

@@ -45,6 +45,12 @@ def _uncertain(telling: Telling) -> Iterator[str]:
     yield "First look into the service's own records (its list of jobs, its bill, its support) for a job of this time. Then one of these; REASON is why, in quotation marks, and is kept."
     yield "Wait. Free and safe: a reply counts whenever it comes, also one that a worker kept on its own disk while the database was away."
     known = f"{quoted(candidate)} is the candidate" if candidate else "JOB is its id there"
+    for orphan in _orphans(telling):
+        job = quoted(orphan["remote_job_id"])
+        if orphan["job_resolved_at"] is not None:
+            yield f"The job {job} of an earlier dispatch was dealt with already, so it is not taken over."
+        else:
+            yield f"The job {job} of an earlier dispatch may be taken over like any other. It has its own money: what the present dispatch holds{_held(row)} then counts as spent."
     yield f"The service has the job ({known}): take it over. Free: the service is asked for it first, and an id is refused that is unknown or another's."
     yield f"coatcheck reconcile adopt {telling.name} {word(candidate, 'JOB') if candidate else 'JOB'} {_REASON}"
     yield f"The service certainly has no job: say so. The hold is released, and the request is sent once more, which costs what it costs.{_when(telling, row)}"
@@ -53,6 +59,18 @@ def _uncertain(telling: Telling) -> Iterator[str]:
     yield f"coatcheck reconcile redispatch {telling.name} --yes {_REASON}"
     yield "The output is not needed any more: write it off. Nothing is sent; what is held counts as spent, or with --released as not spent."
     yield f"coatcheck reconcile write-off {telling.name} {_REASON}"
+
+
+def _orphans(telling: Telling) -> Iterator[Row]:
+    """Earlier dispatches whose jobs are recorded for this operation, and which it did not take."""
+    operation = telling.operation
+    for row in telling.kept["dispatches"]:
+        if row["dispatch_id"] != operation.dispatch_id and row["job_operation_id"] == operation.operation_id:
+            yield row
+
+
+def _held(row: Row | None) -> str:
+    return f" ({amount(row['held'], row['unit'])})" if row is not None and row["held"] else ""
 
 
 def _when(telling: Telling, row: Row | None) -> str:

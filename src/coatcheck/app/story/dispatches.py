@@ -11,9 +11,10 @@ from coatcheck.app.story.causes import status_words, why
 from coatcheck.app.story.telling import Chapter, Row, Telling
 from coatcheck.app.story.wording import amount, count, quoted, span, text_of
 from coatcheck.app.visible import visible
+from coatcheck.core.consequences import ECHOED
 from coatcheck.core.evidence import Stage
+from coatcheck.core.identity import operation_text
 from coatcheck.core.operation import Outcome
-from coatcheck.workers.lookup import REASON
 
 _STAGES: Final[Mapping[Stage, str]] = MappingProxyType(
     {
@@ -40,6 +41,7 @@ _TITLES: Final[Mapping[Outcome, str]] = MappingProxyType(
         Outcome.ACCEPTED: "a request that made a job",
     }
 )
+_DISPUTED_TITLE: Final = "a request whose reply names a job of another operation"
 _QUOTED: Final = 400
 
 
@@ -55,7 +57,13 @@ def dispatch_chapter(telling: Telling, row: Row) -> Chapter:
         *_money(row),
         *_quiet(telling, row, outcome),
     )
-    return Chapter(title=f"Dispatch {row['number']}: {_TITLES[outcome]}", lines=lines)
+    title = _DISPUTED_TITLE if _is_disputed(telling, row) else _TITLES[outcome]
+    return Chapter(title=f"Dispatch {row['number']}: {title}", lines=lines)
+
+
+def _is_disputed(telling: Telling, row: Row) -> bool:
+    """Whether its reply named a job that is recorded for another operation."""
+    return row["job_operation_id"] not in (None, telling.operation.operation_id)
 
 
 def _permission(telling: Telling, row: Row) -> tuple[str, ...]:
@@ -145,6 +153,23 @@ def _reply(row: Row) -> tuple[str, ...]:
 
 
 def _verdict(telling: Telling, row: Row, outcome: Outcome) -> tuple[str, ...]:
+    lines = list(_disputed(telling, row) if _is_disputed(telling, row) else _proof(telling, row, outcome))
+    if row["displaced"]:
+        lines.append(
+            "This dispatch is displaced: when its end came to be known, another one had already used the same authorisation."
+        )
+    return tuple(lines)
+
+
+def _disputed(telling: Telling, row: Row) -> tuple[str, ...]:
+    owner = "another operation" if telling.for_tenant else f"the operation {operation_text(row['job_operation_id'])}"
+    return (
+        f"Outcome: disputed. A reply names the job {quoted(row['remote_job_id'])}, which {owner} has: one of the two is wrong.",
+        "Ask the service which of the two requests made it, before anything of it is delivered.",
+    )
+
+
+def _proof(telling: Telling, row: Row, outcome: Outcome) -> tuple[str, ...]:
     lines = [_VERDICTS[outcome].format(why=_why(row), status=_answer(row), job=quoted(row["remote_job_id"] or ""))]
     adopted = next(
         (
@@ -156,7 +181,7 @@ def _verdict(telling: Telling, row: Row, outcome: Outcome) -> tuple[str, ...]:
     )
     if outcome is Outcome.ACCEPTED and adopted is not None:
         by = "the service was asked and lists its job as made for this very request"
-        how = by if adopted["reason"] == REASON else f"{quoted(adopted['actor'])} named its job"
+        how = by if adopted["reason"] == ECHOED else f"{quoted(adopted['actor'])} named its job"
         lines = [f"Outcome: accepted, by adoption. No reply proved it: {how}, at {telling.at(adopted['at'])}."]
     elif outcome is Outcome.UNCERTAIN and row["ended_at"] is not None and row["stage"] == Stage.HEADERS_BEGUN:
         lines.append(
@@ -164,13 +189,19 @@ def _verdict(telling: Telling, row: Row, outcome: Outcome) -> tuple[str, ...]:
         )
     if row["remote_job_id"] and row["remote_job_id"] != telling.operation.remote_job_id:
         lines.append(
-            f"Its job {quoted(row['remote_job_id'])} came to light too late for the operation to take it: it is an orphan, paid for and unused."
-        )
-    if row["displaced"]:
-        lines.append(
-            "This dispatch is displaced: when its end came to be known, another one had already used the same authorisation."
+            f"Its job {quoted(row['remote_job_id'])} came to light too late for the operation to take it: it is an orphan, paid for and unused.{_dealt_with(telling, row)}"
         )
     return tuple(lines)
+
+
+def _dealt_with(telling: Telling, row: Row) -> str:
+    if row["job_resolved_at"] is None:
+        return ""
+    at = telling.at(row["job_resolved_at"])
+    if telling.for_tenant:
+        return f" It was dealt with already, at {at}."
+    reason = quoted(row["job_resolution"])
+    return f" It was dealt with already: by {quoted(row['job_resolved_by'])} at {at}; the reason given: {reason}."
 
 
 def _why(row: Row) -> str:
@@ -208,20 +239,25 @@ def _candidate(row: Row) -> tuple[str, ...]:
 
 def _money(row: Row) -> tuple[str, ...]:
     held, unit = row["held"], row["unit"]
+    orphaned = amount(row["orphaned"], unit)
     if row["settled_at"] is None:
         if held:
-            return (f"Money: {amount(held, unit)} are held for this dispatch until it is known what it cost.",)
+            other = (
+                f" Besides, {orphaned} are charged then for another job of the same request." if row["orphaned"] else ""
+            )
+            return (f"Money: {amount(held, unit)} are held for this dispatch until it is known what it cost.{other}",)
         return (
             "Money: nothing is held, because no estimate was given. What it may have cost, only the service knows.",
         )
     if not row["charged"]:
         return ("Money: this dispatch is settled and costs nothing.",)
+    other = f" Of these, {orphaned} are for another job of the same request." if row["orphaned"] else ""
     basis = (
         "that is the service's own figure"
         if row["basis"] == "service"
         else "the service gave no figure, so what was held counts as spent"
     )
-    return (f"Money: {amount(row['charged'], unit)} are charged; {basis}.",)
+    return (f"Money: {amount(row['charged'], unit)} are charged; {basis}.{other}",)
 
 
 def _quiet(telling: Telling, row: Row, outcome: Outcome) -> tuple[str, ...]:

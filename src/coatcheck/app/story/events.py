@@ -14,16 +14,21 @@ _DECISIONS: Final[Mapping[str, str]] = MappingProxyType(
         "redispatch_requested": "asked for a second request, which somebody else has to allow",
         "redispatch_authorised": "ordered one more request, at the price of a second one",
         "written_off": "wrote it off",
+        "noted": "noted what they found out",
         "cancelled": "cancelled it",
         "cancel_requested": "wished to cancel it, too late to stop the request",
         "reobserve_requested": "ordered it to be looked at again",
         "redeliver_requested": "ordered its outputs to be fetched again",
+        "message_resumed": "took up a message of it that had been set aside",
+        "cancel_taken": "passed the wish to cancel it on, and the service took it",
+        "cancel_refused": "passed the wish to cancel it on, and the service refused it",
         "orphan_resolved": "dealt with a job of it that had come to light too late",
     }
 )
 _INCIDENTS: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "remote_id_owned": "A reply named a remote job that already belongs to another operation, so neither gets the other's output.",
+        "remote_id_owned": "A reply, or a search for the job, named a remote job that another operation has. One of the two is wrong: ask the service which request made it before anything is delivered.",
+        "remote_id_disputed": "A reply to another operation named the remote job that this one has. One of the two is wrong: ask the service which request made it before anything is delivered.",
         "dispatch_vanished": "The record of a request was gone when its reply came, as after a failover that lost commits; it was written anew.",
         "late_remote_job": "A job came to light that this operation can no longer take: an orphan, paid for and unused.",
         "contradicting_reply": "A reply without a job came in although the operation has one. The job stays.",
@@ -44,6 +49,11 @@ _SIDES: Final[Mapping[str, str]] = MappingProxyType(
 )
 
 
+def meaning(kind: str) -> str:
+    """What an incident of this kind means, in one sentence."""
+    return _INCIDENTS.get(kind, f"The incident {quoted(kind)}.")
+
+
 def decisions_chapter(telling: Telling) -> Chapter | None:
     """What was decided, oldest first, or None."""
     lines = tuple(_decision(telling, entry) for entry in telling.kept["history"] if entry["event"] in _DECISIONS)
@@ -58,18 +68,19 @@ def _decision(telling: Telling, entry: Row) -> str:
 def incidents_chapter(telling: Telling) -> Chapter | None:
     """What went against the protocol, or None."""
     lines = tuple(line for incident in telling.kept["incidents"] for line in _incident(telling, incident))
-    if (
-        lines
-        and not telling.for_tenant
-        and any(each["kind"] == "late_remote_job" for each in telling.kept["incidents"])
-    ):
+    kinds = set() if telling.for_tenant else {each["kind"] for each in telling.kept["incidents"]}
+    if "late_remote_job" in kinds:
         lines += ("Orphans are listed with their cost, and resolved, apart:", "coatcheck orphans list")
+    if kinds & {"remote_id_owned", "remote_id_disputed"}:
+        lines += (
+            "Once the service said whose job it is, note that; until then the audit reports it:",
+            f"coatcheck reconcile note {telling.name} --reason REASON",
+        )
     return Chapter(title="What went against the rules", lines=lines) if lines else None
 
 
 def _incident(telling: Telling, incident: Row) -> tuple[str, ...]:
-    known = _INCIDENTS.get(incident["kind"], f"The incident {quoted(incident['kind'])}.")
     side = _SIDES.get(incident["boundary"], "on a side that is not recorded")
     seen = f"Seen {count(incident['count'], 'time')}, last at {telling.at(incident['last_at'])}; the fault lies {side}."
     detail = "" if telling.for_tenant else f" Recorded as: {quoted(incident['detail'])}."
-    return (f"{known} {seen}{detail}",)
+    return (f"{meaning(incident['kind'])} {seen}{detail}",)
