@@ -145,6 +145,13 @@ PLANTS = (
     ),
     written(
         "S5",
+        "job_disputed",
+        "rejected",
+        "update coatcheck.dispatches set remote_job_id = (select o.remote_job_id from coatcheck.operations as o where o.operation_id = %(delivered)s)"
+        + _OF_ID,
+    ),
+    written(
+        "S5",
         "owner_differs",
         "prepared",
         "insert into coatcheck.remote_jobs (account, remote_job_id, operation_id, role, seen_at) values ('genace', 'stray', %(id)s, 'owner', now())",
@@ -230,7 +237,7 @@ PLANTS = (
         "delivered",
         "update coatcheck.deliveries set uri = replace(uri, '/sink/', '/sink/0')" + _OF_ID + " and output_index = 1",
     ),
-    written("S11", "amount_negative", "rejected", "update coatcheck.dispatches set held = -1" + _OF_ID),
+    written("S11", "amount_negative", "failed", "update coatcheck.dispatches set orphaned = charged + 1" + _OF_ID),
     written(
         "S11",
         "charge_for_nothing",

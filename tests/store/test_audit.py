@@ -12,12 +12,14 @@ import postgres
 from coatcheck.core import events as ev
 from coatcheck.core.consequences import SWEEP
 from coatcheck.core.events import EventKind
+from coatcheck.core.identity import operation_text
 from coatcheck.core.machine import RULES
 from coatcheck.core.operation import Phase, RenderState
 from coatcheck.errors import Unavailable
 from coatcheck.store.audit import CHECKS
+from coatcheck.store.door import Status
 from coatcheck.store.remedies import REMEDIES
-from store.audited import World, audited, populate
+from store.audited import BY, LONG_AGO, World, audited, populate
 from store.ground import Ground, look
 from store.plants import PLANTS, Plant
 from store.test_statements import ROOT
@@ -58,6 +60,42 @@ def test_a_planted_violation_is_found_by_its_check_and_by_no_other(world: World,
     }
     for each in found:
         assert (each.remedy, bool(each.detail)) == (REMEDIES[each.kind], True)
+
+
+def test_a_job_that_two_operations_name_is_found_until_a_person_decided_or_noted_whose_it_is(world: World) -> None:
+    with Ground(world.database) as ground:
+        job = ground.operation(world.ids["delivered"]).remote_job_id
+        assert job is not None
+        for settles in (ev.Note(**BY), ev.WriteOff(**BY), ev.ProveAbsent(**BY, quiescent_at=LONG_AGO)):
+            operation_id = ground.enqueue(f"disputed {settles.kind}", estimate="5")
+            reply = ev.Accepted(dispatch_id=ground.mark(operation_id), remote_job_id=job)
+            assert ground.happen(operation_id, reply).status is Status.OWNED
+            (found,) = audited(world.database)
+            assert (found.kind, found.operation_id, found.dispatch_id) == (
+                "job_disputed",
+                operation_id,
+                reply.dispatch_id,
+            )
+            assert operation_text(world.ids["delivered"]) in found.detail
+            assert ground.happen(operation_id, settles).applied
+            assert audited(world.database) == []
+            ground.happen(operation_id, reply)
+            assert [each.kind for each in audited(world.database)] == ["job_disputed"]
+            assert ground.happen(operation_id, ev.Note(**BY)).applied
+
+
+def test_a_displaced_dispatch_without_a_job_is_found_until_a_person_noted_what_became_of_it(world: World) -> None:
+    with Ground(world.database) as ground:
+        operation_id = world.ids["throttled"]
+        ground.sql(
+            "update coatcheck.dispatches set outcome = 'uncertain', displaced = true, charged = 5, settled_at = now()"
+            " where operation_id = %s and number = 1",
+            operation_id,
+        )
+        ground.sql("update coatcheck.allowances set charged = charged + 5")
+        assert [each.kind for each in audited(world.database)] == ["displaced"]
+        assert ground.happen(operation_id, ev.Note(**BY)).applied
+        assert audited(world.database) == []
 
 
 def test_every_kind_of_finding_has_a_remedy_and_is_planted() -> None:

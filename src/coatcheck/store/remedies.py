@@ -18,7 +18,7 @@ REMEDIES = {
     "dispatch_without_operation": f"{_LEDGER}, and restore the operation's row from a backup",
     # S2
     "spent_twice": f"{_LEDGER}, and claim back what was paid twice",
-    "displaced": "look for its job with `coatcheck orphans list`, settle it with the service, and close it with `coatcheck orphans resolve`",
+    "displaced": "settle with the service what it made, then `coatcheck orphans resolve` its job, or `coatcheck reconcile note` what was found where there is none",
     "unauthorised": f"{_LEDGER}: nobody allowed this dispatch",
     "authorisation_unexplained": f"`coatcheck providers pause` the account if it is prepared, and {_STORY}",
     # S3
@@ -33,6 +33,7 @@ REMEDIES = {
     "lane_of_another_job": "check in the service's ledger which job is this operation's before the lane's next look",
     "snapshot_of_another_job": "check in the service's ledger whose outputs these are before they are handed out",
     # S5
+    "job_disputed": "ask the service which of the two operations' requests made the job before anything of it is delivered, then `coatcheck reconcile note` it",
     "owner_missing": "check in the service's ledger that the job is this operation's, then write its owner's row again",
     "owned_by_another": "check in the service's ledger whose job it is: of two operations that name it, one shows the other's outputs",
     "owner_differs": "check in the service's ledger whose job it is, and correct the row that is wrong",

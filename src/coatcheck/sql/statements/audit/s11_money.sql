@@ -7,7 +7,7 @@ with chunk as materialized (
   where kept.operation_id > (select %(after)s::uuid) and kept.operation_id <= (select %(upto)s::uuid)
 )
 select case
-    when kept.held < 0 or kept.charged < 0 then 'amount_negative'
+    when kept.held < 0 or kept.orphaned < 0 or kept.charged < kept.orphaned then 'amount_negative'
     when kept.settled_at is null then 'hold_forgotten'
     else 'charge_for_nothing' end as kind,
   kept.operation_id, chunk.tenant_id, kept.dispatch_id,
@@ -16,8 +16,9 @@ select case
 from coatcheck.dispatches as kept
 join chunk using (operation_id)
 where kept.operation_id > (select %(after)s::uuid) and kept.operation_id <= (select %(upto)s::uuid)
-  and (kept.held < 0 or kept.charged < 0
-    or (coatcheck.outcome_rank(kept.outcome) = 2 and kept.charged is distinct from 0)
+  and (kept.held < 0 or kept.orphaned < 0 or kept.charged < kept.orphaned
+    -- what another job of the same POST cost is a part of the charge
+    or (coatcheck.outcome_rank(kept.outcome) = 2 and kept.charged is distinct from kept.orphaned)
     -- open are only the last dispatch of what is in doubt, and that of a render that is not final
     or (kept.settled_at is null and not (kept.dispatch_id = chunk.dispatch_id
       and (chunk.phase in ('dispatching', 'uncertain')

@@ -41,6 +41,14 @@ left join chunk using (operation_id)
 where sent.displaced and sent.spends and not exists (
   select from coatcheck.remote_jobs as found
   where found.operation_id = sent.operation_id and found.dispatch_id = sent.dispatch_id and found.resolved_at is not null)
+  -- a person said what they found out, and nothing was heard of it since; a job of it stays listed as an orphan
+  and not exists (
+    select from coatcheck.history as said
+    where said.operation_id = sent.operation_id and said.event in ('noted', 'written_off')
+      and said.revision > (
+        select coalesce(max(heard.revision), 0) from coatcheck.history as heard
+        where heard.operation_id = sent.operation_id and heard.dispatch_id = sent.dispatch_id
+          and (heard.event in ('remote_id_owned', 'reply_kept') or heard.event like 'late\_%%')))
 union all
 select 'unauthorised', sent.operation_id, chunk.tenant_id, sent.dispatch_id,
   format('dispatch %%s names authorisation %%s, the operation has %%s', sent.number, sent.authorisation, chunk.authorisation)

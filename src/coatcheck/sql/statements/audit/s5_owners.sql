@@ -1,6 +1,6 @@
 -- purpose: S5: each known remote job has one owner, and it is the operation that names it, in its account
 -- guard: none: reading decides nothing
--- index: operations_pkey, remote_jobs_pkey, remote_jobs_operation_idx
+-- index: operations_pkey, remote_jobs_pkey, remote_jobs_operation_idx, dispatches_number, history_pkey
 with chunk as materialized (
   select kept.operation_id, kept.tenant_id, kept.dispatch_id, kept.account, kept.remote_job_id
   from coatcheck.operations as kept
@@ -39,3 +39,22 @@ select case when chunk.operation_id is null then 'owner_without_operation' else 
 from owners
 left join chunk using (operation_id)
 where (chunk.account, chunk.remote_job_id) is distinct from (owners.account, owners.remote_job_id)
+union all
+-- a reply named a job that another operation has: one of the two is wrong, until a person said which, or decided nevertheless
+select 'job_disputed', kept.operation_id, chunk.tenant_id, kept.dispatch_id,
+  format('a reply to dispatch %%s names %%s of account %%s, which is written down for %%s', kept.number, kept.remote_job_id, kept.account,
+    coatcheck.operation_text(other.operation_id))
+from coatcheck.dispatches as kept
+join chunk using (operation_id)
+join coatcheck.remote_jobs as other on other.account = kept.account and other.remote_job_id = kept.remote_job_id
+  and other.operation_id <> kept.operation_id
+where kept.operation_id > (select %(after)s::uuid) and kept.operation_id <= (select %(upto)s::uuid)
+  and chunk.remote_job_id is distinct from kept.remote_job_id
+  and not exists (
+    select from coatcheck.history as said
+    where said.operation_id = kept.operation_id
+      and said.event in ('noted', 'adopted', 'proven_absent', 'redispatch_authorised', 'written_off')
+      and said.revision > (
+        select coalesce(max(heard.revision), 0) from coatcheck.history as heard
+        where heard.operation_id = kept.operation_id and heard.dispatch_id = kept.dispatch_id
+          and (heard.event in ('remote_id_owned', 'reply_kept') or heard.event like 'late\_%%')))
