@@ -22,7 +22,7 @@ from coatcheck.store.db import Database, Row
 from coatcheck.store.door import Door, Save
 from coatcheck.store.incidents import Note, note
 from coatcheck.store.operations import scan
-from coatcheck.store.resolution import Resolution
+from coatcheck.store.resolution import Traces
 from coatcheck.store.statements import statement
 from store.ground import ACCOUNT, Ground, look, stored
 from store.test_statements import PARAMETER
@@ -229,7 +229,7 @@ def test_a_save_reaches_its_operations_by_their_key(planner: Planner, name: str,
     [
         ("change_allowance", {"allowances_pkey"}),
         ("open_allowance", {"operations_key", "dispatches_number"}),
-        ("list_allowances", {"allowances_pkey", "operations_pkey"}),
+        ("list_allowances", {"allowances_pkey", "operations_key", "outbox_pkey"}),
         ("wake_allowance", {"operations_key", "outbox_pkey"}),
     ],
 )
@@ -261,7 +261,7 @@ def test_an_allowance_is_found_by_its_tenant(planner: Planner, name: str, indexe
 def test_what_a_step_left_behind_is_found_by_key(
     planner: Planner, kind: str, lookup: str, indexes: set[str], generic: bool
 ) -> None:
-    resolution = Resolution(planner.recorder, planner.ground.worker)
+    resolution = Traces(planner.recorder, planner.ground.worker)
     parameters = planner.recorded(getattr(resolution, lookup)(planner.steps(kind)))
     plan = planner.plan("store", "resolve", parameters, generic=generic)
     assert plan.scanned.isdisjoint(BIG)
@@ -290,7 +290,7 @@ READS: Sequence[tuple[str, dict[str, Any], set[str]]] = (
     ("find", {"tenant_id": None}, {"operations_pkey"}),
     ("load", {}, {"operations_pkey"}),
     ("load_deliveries", {}, {"deliveries_pkey"}),
-    ("show_dispatches", {}, {"dispatches_number"}),
+    ("show_dispatches", {}, {"dispatches_number", "remote_jobs_pkey"}),
     ("show_history", {}, {"history_pkey"}),
     ("show_incidents", {}, {"incidents_pkey"}),
     ("show_messages", {}, {"outbox_pkey"}),

@@ -1,6 +1,6 @@
 -- purpose: a page of allowances with how many operations wait for each
 -- guard: none: reading decides nothing
--- index: allowances_pkey, operations_pkey; none for the outbox, which holds only what is unfinished
+-- index: allowances_pkey, operations_key and outbox_pkey for the tenants of the page alone
 with page as materialized (
   select kept.tenant_id, kept.unit, kept.ceiling, kept.held, kept.charged, kept.set_by, kept.updated_at
   from coatcheck.allowances as kept
@@ -14,6 +14,7 @@ waits as (
   select operation.tenant_id, operation.unit, count(*) as waiting_count
   from coatcheck.outbox as held
   join coatcheck.operations as operation using (operation_id)
+  join page on page.tenant_id = operation.tenant_id and page.unit = operation.unit
   where held.parked_at is null and held.action = 'dispatch' and held.wait_reason = 'allowance'
   group by operation.tenant_id, operation.unit
 )
