@@ -33,6 +33,7 @@ class Happening(enum.StrEnum):
     CANCEL = "cancel"
     MARK = "next mark"
     SECOND = "second reply: job 2"
+    OTHERS = "another operation gets job 1"
 
 
 REPLIES = (Happening.REPLY, Happening.REJECTED, Happening.UNSENT, Happening.DOUBTED)
@@ -52,31 +53,37 @@ _OPEN = ("dispatching", "uncertain")
 
 @dataclass(slots=True)
 class Dispatch:
-    """One POST's row: `knows` 0 nothing, 1 that nothing was created, 2 an id. `charged` None: still held."""
+    """One POST's row: `knows` 0 nothing, 1 that nothing was created, 2 an id, the first of which is `named`. `charged` None: still held."""
 
     knows: int = 0
     charged: int | None = None
+    named: int | None = None
 
 
 @dataclass(slots=True)
 class Story:
-    """An operation after its first mark. `tell` answers whether the happening meant anything."""
+    """An operation after its first mark. `tell` answers whether the happening meant anything.
+
+    `is_others`: another operation has job 1. `was_disputed`: a reply named it all the same; `is_disputed`: and nobody decided since.
+    """
 
     phase: str = "dispatching"
     job: int | None = None
     orphans: set[int] = field(default_factory=set)
     cancel_requested: bool = False
     dispatches: list[Dispatch] = field(default_factory=lambda: [Dispatch()])
+    is_others: bool = False
+    was_disputed: bool = False
+    is_disputed: bool = False
 
     def tell(self, happening: Happening) -> bool:
         """Let it happen."""
         match happening:
             case Happening.SWEEP:
                 return self._move("uncertain") if self.phase == "dispatching" else False
-            case Happening.MARK:
-                return self._mark()
-            case Happening.CANCEL:
-                return self._cancel()
+            case Happening.MARK | Happening.OTHERS | Happening.CANCEL:
+                steps = {Happening.MARK: self._mark, Happening.OTHERS: self._lose, Happening.CANCEL: self._cancel}
+                return steps[happening]()
             case Happening.ADOPT | Happening.ADOPT_OTHER:
                 return self._adopt(_ADOPTED[happening])
             case Happening.PROVE_ABSENT | Happening.REDISPATCH | Happening.WRITE_OFF | Happening.WRITE_OFF_RELEASED:
@@ -100,11 +107,19 @@ class Story:
         self.cancel_requested |= self.phase in (*_OPEN, "accepted")
         return self.phase in (*_OPEN, "accepted")
 
+    def _lose(self) -> bool:
+        """Whoever has a job first keeps it."""
+        is_free = not self.is_others and self.job != 1 and 1 not in self.orphans
+        self.is_others |= is_free
+        return is_free
+
     def _adopt(self, job: int) -> bool:
-        if self.phase != "uncertain":
+        if self.phase != "uncertain" or (job == 1 and self.is_others):
             return False
+        last = self.dispatches[-1]
         self.orphans.discard(job)
-        self.job, self.dispatches[-1].knows = job, 2
+        self.job, last.knows, last.named = job, 2, last.named or job
+        self.is_disputed = False
         return self._move("accepted")
 
     def _decide(self, happening: Happening) -> bool:
@@ -112,6 +127,7 @@ class Story:
         if self.phase != "uncertain" and not rejected_and_wanted:
             return False
         last = self.dispatches[-1]
+        self.is_disputed = False
         spent = happening in (Happening.REDISPATCH, Happening.WRITE_OFF)
         if last.charged is None:
             last.charged = HELD if spent else 0
@@ -135,15 +151,22 @@ class Story:
         return True
 
     def _named(self, job: int, dispatch: Dispatch, *, is_current: bool) -> None:
-        """A paid id concludes what it can, and is an orphan where it cannot."""
-        if is_current and self.phase in (*_OPEN, "prepared"):
-            self.job, dispatch.knows, dispatch.charged = job, 2, None
-            self._move("accepted")
-            return
-        if job != self.job:
+        """A paid id concludes what it can, and is an orphan where it cannot; what another operation has is neither, and leads into doubt."""
+        concludes = is_current and self.phase in (*_OPEN, "prepared")
+        is_disputed = job == 1 and self.is_others
+        is_news = dispatch.knows < 2
+        dispatch.knows, dispatch.named = 2, dispatch.named or job
+        if is_disputed:
+            self.was_disputed = True
+            self.is_disputed |= dispatch.named == 1
+        elif not concludes and job != self.job:
             self.orphans.add(job)
-        if dispatch.knows < 2:
-            dispatch.knows, dispatch.charged = 2, dispatch.charged or HELD
+        if concludes:
+            self._move("uncertain" if is_disputed else "accepted")
+            self.job = None if is_disputed else job
+            dispatch.charged = None
+        elif is_news:
+            dispatch.charged = dispatch.charged or HELD
 
     def _nothing(self, happening: Happening, dispatch: Dispatch, *, is_current: bool) -> None:
         """Proof that nothing was created: it costs nothing, whatever was decided, and concludes what is open."""
@@ -160,6 +183,7 @@ class Story:
         if self.job is not None:
             words.append(f"job {self.job}")
         words += [f"orphan {job}" for job in sorted(self.orphans)]
+        words += ["disputed"] if self.was_disputed else []
         held = HELD * sum(dispatch.charged is None for dispatch in self.dispatches)
         charged = sum(dispatch.charged or 0 for dispatch in self.dispatches)
         return ", ".join([*words, f"held {held}", f"charged {charged}"])
@@ -176,11 +200,21 @@ def told(order: Order) -> tuple[Order, Story]:
 
 @cache
 def orders(reply: Happening, decision: Happening) -> tuple[Order, ...]:
-    """Every order of a reply, the sweep, a decision and a second reply that means something: of the next POST, or of the same one."""
-    sets: Iterator[Order] = (
-        (reply, Happening.SWEEP, decision, *more)
-        for more in ((Happening.MARK, Happening.SECOND), (Happening.AGAIN,), (Happening.OTHERWISE,))
+    """Every order of a reply, the sweep, a decision and a second reply that means something: of the next POST, or of the same one.
+
+    And of a reply whose job another operation got, before or after.
+    """
+    seconds: tuple[Order, ...] = (
+        (Happening.MARK, Happening.SECOND),
+        (Happening.AGAIN,),
+        (Happening.OTHERWISE,),
+        *(
+            [(Happening.OTHERS,), (Happening.OTHERS, Happening.MARK), (Happening.OTHERS, Happening.AGAIN)]
+            if reply is Happening.REPLY
+            else []
+        ),
     )
+    sets: Iterator[Order] = ((reply, Happening.SWEEP, decision, *more) for more in seconds)
     every = (told(order)[0] for chosen in sets for order in permutations(chosen))
     return tuple(sorted(set(every), key=lambda order: [list(Happening).index(each) for each in order]))
 

@@ -53,6 +53,9 @@ def _live(ground: Ground, operation_id: OperationId, order: Order, name: str) ->
         if happening is Happening.MARK:
             made.append(ground.mark(operation_id))
             continue
+        if happening is Happening.OTHERS:
+            ground.accept(ground.enqueue(f"other {name}", estimate="0"), _job(name, 1))
+            continue
         operation = ground.operation(operation_id)
         step = advance(operation, EVENTS[happening](operation, made, name), operation.read_at)
         assert not isinstance(step, Refusal), (happening, step)
@@ -66,23 +69,30 @@ def _found(ground: Ground, operation_id: OperationId, name: str) -> tuple[object
     owner = operation.remote_job_id
     assert owner is None or jobs[owner] == "owner"
     orphans = {int(job.removeprefix(f"{name}-job-")) for job, role in jobs.items() if role == "orphan"}
-    return operation.phase, owner, orphans, [row["charged"] for row in rows]
+    kinds = {row["kind"] for row in ground.all("incidents", operation_id)}
+    return operation.phase, owner, orphans, [row["charged"] for row in rows], "remote_id_owned" in kinds
 
 
 def _expected(story: Story, name: str) -> tuple[object, ...]:
     owner = None if story.job is None else _job(name, story.job)
-    return story.phase, owner, story.orphans, [dispatch.charged for dispatch in story.dispatches]
+    charges = [dispatch.charged for dispatch in story.dispatches]
+    return story.phase, owner, story.orphans, charges, story.was_disputed
 
 
 @pytest.mark.parametrize(("reply", "decision"), PAIRS)
 def test_every_order_ends_where_the_design_says(ground: Ground, reply: Happening, decision: Happening) -> None:
+    disputed: set[OperationId] = set()
     for number, order in enumerate(orders(reply, decision)):
         name = f"{number}"
         operation_id = ground.enqueue(name, estimate=str(HELD))
         _live(ground, operation_id, order, name)
         story = told(order)[1]
         assert _found(ground, operation_id, name) == _expected(story, name), (order, story.end())
-    assert audited(ground.database) == []
+        disputed |= {operation_id} if story.is_disputed else set()
+    # nobody said whose job it is, and that is all that the audit finds
+    assert {(each.kind, each.operation_id) for each in audited(ground.database)} == {
+        ("job_disputed", each) for each in disputed
+    }
 
 
 def test_the_orders_are_many_and_end_in_every_way() -> None:

@@ -148,10 +148,10 @@ money as materialized (
   from judged
   cross join lateral (select coatcheck.lease_now() as at) as clock
   cross join lateral (select case
+      -- an id that concludes re-opens what was settled, and so does one that leads into doubt, also again: the hold is taken, whatever the limit
+      when judged.status in ('applied', 'owned') and judged.remote_job_id is not null then 'open'
       when not judged.rises then 'as_it_was'
       when coatcheck.outcome_rank(judged.outcome) = 2 then 'nothing'
-      -- an id that concludes re-opens what was settled, and so does one that leads into doubt: the hold is taken again, whatever the limit
-      when judged.status in ('applied', 'owned') and judged.remote_job_id is not null then 'open'
       -- a paid job that no operation took, and a doubt that nobody can decide any more
       when judged.status = 'evidence' and (judged.remote_job_id is not null or judged.vanished) then 'spent'
       when judged.vanished then 'open'
