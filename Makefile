@@ -1,6 +1,6 @@
 # Everything sets itself up; nothing is done twice. `make help` lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help demo test check test-system matrix docs lock wheel clean
+.PHONY: help demo test check test-system matrix docs catalogue lock wheel clean
 
 BIN := .venv/bin
 JOBS ?= 2
@@ -41,6 +41,10 @@ docs: ## write the pages anew that are made from code: states, late truth, setti
 	@cd tests && ../$(BIN)/python -m docs.states_page > ../docs/states.md
 	@cd tests && ../$(BIN)/python -m docs.late_truth_page > ../docs/late-truth.md
 	@$(BIN)/python -m coatcheck.config.page > docs/settings.md
+
+catalogue: ## write anew what the migrations make, object by object: after a migration was added
+	@scripts/set-up dev
+	@cd tests && ../$(BIN)/python -m store.catalogue_file > ../src/coatcheck/sql/catalogue.tsv
 
 lock: ## make both locks anew from pyproject.toml
 	@scripts/set-up dev

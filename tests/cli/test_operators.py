@@ -9,7 +9,7 @@ from psycopg import sql
 import postgres
 from cli.terminal import Terminal
 from coatcheck.sim import ThreadedService
-from coatcheck.store.schema import shipped
+from coatcheck.store.migrations import shipped
 from waiting import until
 
 STATS_FIELDS = {

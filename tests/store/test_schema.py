@@ -17,11 +17,12 @@ from psycopg.rows import dict_row
 import postgres
 from coatcheck.devdb import DevPostgres
 from coatcheck.errors import Refused, SchemaMismatch, Unavailable
-from coatcheck.store import schema
-from coatcheck.store.schema import Migration, State
+from coatcheck.store import migrations, schema
+from coatcheck.store.migrations import Migration, read_migrations, required_version, shipped
+from coatcheck.store.schema import State
 from waiting import until
 
-MIGRATIONS = schema.read_migrations(
+MIGRATIONS = read_migrations(
     iter(
         [
             ("0001_first.sql", "create table coatcheck.first (n integer); insert into coatcheck.first values (1);"),
@@ -37,7 +38,8 @@ MIGRATIONS = schema.read_migrations(
 RUNNER = """
 import json, sys, psycopg
 from coatcheck.store import schema
-migrations = [schema.Migration(**each) for each in json.loads(sys.argv[2])]
+from coatcheck.store.migrations import Migration
+migrations = [Migration(**each) for each in json.loads(sys.argv[2])]
 with psycopg.connect(sys.argv[1]) as connection:
     schema.migrate_up(connection, migrations=migrations)
 """
@@ -71,12 +73,12 @@ def wait_for_waiters(database: postgres.Database, count: int) -> None:
 
 def test_the_shipped_migrations_lead_from_nothing_to_the_required_version(fresh: postgres.Database) -> None:
     with psycopg.connect(fresh.url) as connection:
-        with pytest.raises(SchemaMismatch, match=f"expected schema version {schema.required_version()}, got 0"):
+        with pytest.raises(SchemaMismatch, match=f"expected schema version {required_version()}, got 0"):
             schema.check_schema(connection)
         seen: list[tuple[int, int]] = []
         applied = schema.migrate_up(connection, on_progress=lambda each, left: seen.append((each.number, left)))
-        assert [each.number for each in applied] == list(range(1, schema.required_version() + 1))
-        assert seen == [(each.number, schema.required_version() - each.number) for each in applied]
+        assert [each.number for each in applied] == list(range(1, required_version() + 1))
+        assert seen == [(each.number, required_version() - each.number) for each in applied]
         assert schema.migrate_up(connection) == []
         schema.check_schema(connection)
         assert {each.state for each in schema.migrate_status(connection)} == {State.APPLIED}
@@ -209,6 +211,75 @@ def test_a_schema_from_a_newer_version_is_refused(fresh: postgres.Database) -> N
             schema.migrate_up(connection, migrations=MIGRATIONS[:2])
 
 
+def later(number: int, oldest_code: int) -> Migration:
+    """A migration of a version to come, for which code of `oldest_code` and later may work on."""
+    header = f"-- What comes later.\n-- oldest code: {oldest_code:04}, because it only adds.\n"
+    return Migration(number=number, name=f"later{number}", sql=f"{header}select {number};")
+
+
+@pytest.mark.parametrize(
+    ("steps", "runs"),
+    [
+        ([3], True),  # it says so
+        ([4], False),  # it is for its own code
+        ([3, 1], True),  # each of several says so
+        ([3, 4], False),  # the second drops what code of version 3 still reads
+        ([4, 3], False),  # one is enough
+    ],
+)
+def test_code_runs_on_a_newer_schema_only_where_every_newer_migration_allows_it(
+    fresh: postgres.Database, steps: list[int], runs: bool
+) -> None:
+    newer = (*MIGRATIONS, *(later(number, oldest_code) for number, oldest_code in enumerate(steps, start=4)))
+    with psycopg.connect(fresh.url) as connection:
+        schema.migrate_up(connection, migrations=newer)
+        assert [each.oldest_code for each in schema.migrate_status(connection, migrations=MIGRATIONS)] == [
+            1,
+            2,
+            3,
+            *steps,
+        ]
+        if runs:
+            assert schema.check_schema(connection, migrations=MIGRATIONS) == len(newer)
+            assert schema.migrate_up(connection, migrations=MIGRATIONS) == []
+        else:
+            with pytest.raises(SchemaMismatch, match="excludes this version"):
+                schema.check_schema(connection, migrations=MIGRATIONS)
+            with pytest.raises(SchemaMismatch, match="excludes this version"):
+                schema.migrate_up(connection, migrations=MIGRATIONS)
+
+
+def test_a_database_that_a_version_without_the_word_migrated_is_read_and_completed(fresh: postgres.Database) -> None:
+    """What such a version applied is for its own code and later."""
+    with psycopg.connect(fresh.url, autocommit=True) as connection:
+        schema.migrate_up(connection, migrations=MIGRATIONS[:2])
+        connection.execute("alter table coatcheck.schema_migrations drop column oldest_code")
+        assert schema.check_schema(connection, migrations=MIGRATIONS[:2]) == 2
+        with pytest.raises(SchemaMismatch, match="excludes this version"):
+            schema.check_schema(connection, migrations=MIGRATIONS[:1])
+        schema.migrate_up(connection, migrations=MIGRATIONS)
+        rows = connection.execute("select oldest_code from coatcheck.schema_migrations order by number").fetchall()
+    assert rows == [(None,), (None,), (3,)]
+
+
+def test_every_migration_since_the_fourth_says_which_code_may_work_beside_it() -> None:
+    silent = [each.number for each in shipped() if "\n-- oldest code: " not in each.sql and each.number > 3]
+    assert silent == [], (
+        "say `-- oldest code: NNNN, because …` in the header; docs/decisions/0013 tells what it promises"
+    )
+
+
+@pytest.mark.parametrize("said", ["0000", "0002"])
+def test_a_header_cannot_name_code_that_is_not_there_yet(said: str) -> None:
+    with pytest.raises(ValueError, match="the oldest code of migration 1"):
+        read_migrations([("0001_a.sql", f"-- A.\n-- oldest code: {said}, because of nothing.\nselect 1;")])
+
+
+def test_words_in_the_body_of_a_migration_are_no_header() -> None:
+    (found,) = read_migrations([("0001_a.sql", "-- A.\nselect 1;\n-- oldest code: 0000, because of nothing.\n")])
+    assert found.oldest_code == 1
+
+
 def test_tables_without_the_rows_that_tell_of_them_are_refused_with_a_remedy(fresh: postgres.Database) -> None:
     with psycopg.connect(fresh.url) as connection:
         schema.migrate_up(connection)
@@ -232,7 +303,7 @@ def test_a_schema_behind_is_refused_and_never_migrated_on_the_way(fresh: postgre
 def test_a_table_in_use_ends_the_wait_and_not_the_application(
     fresh: postgres.Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(schema, "TABLE_WAIT_S", 1)
+    monkeypatch.setattr(migrations, "TABLE_WAIT_S", 1)
     wanting = (
         *MIGRATIONS[:2],
         Migration(number=3, name="third", sql="alter table coatcheck.first add column m integer;"),
@@ -275,4 +346,4 @@ def test_an_old_server_is_refused(fresh: postgres.Database, monkeypatch: pytest.
 )
 def test_migrations_are_numbered_without_a_gap(names: list[str]) -> None:
     with pytest.raises(ValueError, match="expected"):
-        schema.read_migrations((name, "select 1") for name in names)
+        read_migrations((name, "select 1") for name in names)

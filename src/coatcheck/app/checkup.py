@@ -17,6 +17,7 @@ from coatcheck.spool.survey import surveyed
 from coatcheck.store import schema
 from coatcheck.store.blocking import connected
 from coatcheck.store.db import Database
+from coatcheck.store.migrations import required_version
 from coatcheck.store.server import Server, inspect
 from coatcheck.store.stats import UNCLAIMED_S, Stats, read_stats
 
@@ -69,11 +70,11 @@ async def database_checks(settings: Settings, url: str, database: Database) -> l
     found = [_server(server), _role(server, is_embedded=settings.database_url is None)]
     try:
         with connected(url, "doctor") as connection:
-            schema.check_schema(connection)
+            version = schema.check_schema(connection)
     except SchemaMismatch as error:
-        return [*found, _failed("schema", error.message, f"version {schema.required_version()}", error.next)]
-    version = str(schema.required_version())
-    found.append(Check(name="schema", verdict=Verdict.OK, reading=f"version {version}", limit=f"version {version}"))
+        return [*found, _failed("schema", error.message, f"version {required_version()}", error.next)]
+    limit = f"version {required_version()}, or a later one that allows it"
+    found.append(Check(name="schema", verdict=Verdict.OK, reading=f"version {version}", limit=limit))
     return [*found, *_work(await read_stats(database))]
 
 

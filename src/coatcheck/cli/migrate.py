@@ -1,18 +1,21 @@
-"""`migrate up` and `migrate status`: the schema moves when somebody says so, and the progress shows on stderr."""
+"""`migrate`: the schema moves when somebody says so, and the progress shows on stderr."""
 
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Self
+from dataclasses import asdict
+from typing import Annotated, Any, Self
 
 import psycopg
+from cyclopts import Parameter
 
 from coatcheck.app.place import database_of
+from coatcheck.cli.ends import FINDINGS
 from coatcheck.cli.options import AsJson
 from coatcheck.cli.output import say, write_line, write_object
 from coatcheck.config import load_settings
 from coatcheck.seams import Seams
-from coatcheck.store import schema
+from coatcheck.store import catalogue, migrations, schema
 from coatcheck.store.blocking import connected
 
 
@@ -20,7 +23,7 @@ def up(*, as_json: AsJson = False) -> None:
     """Apply the migrations that are missing, each in a transaction of its own; safe to repeat and to interrupt."""
     with _connection() as connection, _Progress() as progress:
         applied = schema.migrate_up(connection, on_progress=progress.show)
-    version = schema.required_version()
+        version = schema.check_schema(connection)
     if as_json:
         write_object({"version": version, "applied": [_applied(each) for each in applied]})
     elif applied:
@@ -35,17 +38,42 @@ def status(*, as_json: AsJson = False) -> None:
     """Every migration that this version or the database knows, and how it stands."""
     with _connection() as connection:
         found = schema.migrate_status(connection)
-    rows = [
-        {"number": each.number, "name": each.name, "state": each.state, "applied_at": each.applied_at} for each in found
-    ]
+    rows = [asdict(each) for each in found]
     if as_json:
-        applied = [each.number for each in found if each.state is schema.State.APPLIED]
-        version = max(applied, default=0)
-        write_object({"version": version, "required_version": schema.required_version(), "migrations": rows})
+        version = schema.version_of(found)
+        write_object({"version": version, "required_version": migrations.required_version(), "migrations": rows})
         return
     from coatcheck.cli.tables import show, table  # noqa: PLC0415 - for people only
 
-    show(table(("number", "name", "state", "applied at"), (list(row.values()) for row in rows)))
+    show(table(("number", "name", "state", "applied at", "oldest code"), (list(row.values()) for row in rows)))
+
+
+def sql(
+    *,
+    after: Annotated[int, Parameter(name="--from", help="The schema version that the database has.")] = 0,
+    to: Annotated[int | None, Parameter(help="The version that it shall have; by default the newest.")] = None,
+    _as_json: AsJson = False,
+) -> None:
+    """Print what `migrate up` runs, for a process of your own. Asks no database."""
+    sys.stdout.write(migrations.script(after, to))
+
+
+def check(*, as_json: AsJson = False) -> int:
+    """Compare the schema with this version's, reading only. Findings are exit code 5."""
+    with _connection() as connection:
+        found = catalogue.inspect(connection)
+    required = migrations.required_version()
+    if as_json:
+        findings = [asdict(each) for each in found.findings]
+        write_object({"ok": not findings, "version": found.version, "required_version": required, "findings": findings})
+    elif found.findings:
+        from coatcheck.cli.tables import show, table  # noqa: PLC0415 - for people only
+
+        say(f"schema version {found.version}, this version of coatcheck is for {required}")
+        show(table(("finding", "what", "detail", "remedy"), (list(asdict(each).values()) for each in found.findings)))
+    else:
+        write_line(f"schema version {found.version}: exactly this version's")
+    return FINDINGS if found.findings else 0
 
 
 @contextmanager
@@ -82,7 +110,7 @@ class _Progress:
         if self._bar is not None:
             self._bar.stop()
 
-    def show(self, migration: schema.Migration, left: int) -> None:
+    def show(self, migration: migrations.Migration, left: int) -> None:
         """One more is committed, and `left` are still to come."""
         if self._bar is None:
             say(f"applied {migration.number:04} {migration.name}, {left} to come")

@@ -12,6 +12,8 @@ COMMANDS = {
     "demo": ("coatcheck.cli.demo:demo", "Run the whole story on the embedded PostgreSQL and a simulated service."),
     "migrate up": ("coatcheck.cli.migrate:up", "Bring the database's schema to this version."),
     "migrate status": ("coatcheck.cli.migrate:status", "Show every migration and whether it is applied."),
+    "migrate sql": ("coatcheck.cli.migrate:sql", "Print the migrations for a process of your own."),
+    "migrate check": ("coatcheck.cli.migrate:check", "Compare the schema with this version's."),
     "enqueue": ("coatcheck.cli.enqueue:enqueue", "Enqueue one operation in a transaction of its own."),
     "operations list": ("coatcheck.cli.operations:list_operations", "List operations, oldest first."),
     "operations show": ("coatcheck.cli.operations:show", "Show one operation and all that is known about it."),

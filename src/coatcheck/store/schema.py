@@ -1,17 +1,14 @@
 """The schema only moves forward, one numbered migration at a time, each committed together with the row that says so.
 
 Runners exclude each other by a transaction lock, so a runner may be killed anywhere and started anywhere: whatever was not committed
-together with its row never happened. Nothing migrates by itself; a process that finds another schema than its own says so and stops.
+together with its row never happened. Nothing migrates by itself; a process that finds a schema that it cannot work on says so and stops.
 """
 
 import enum
-import hashlib
-import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
-from importlib.resources import files
 from typing import Any
 
 import psycopg
@@ -19,25 +16,10 @@ from psycopg.pq import TransactionStatus
 from psycopg.rows import class_row, scalar_row
 
 from coatcheck.errors import Refused, SchemaMismatch, Unavailable
+from coatcheck.store import migrations as texts
+from coatcheck.store.migrations import Migration, shipped
 
 OLDEST_SERVER = 15
-LOCK_KEY = 0x636F6174_636B6D67  # "coatckmg": one key for all databases, as advisory locks are per database
-RUNNER_WAIT_S = 600
-"""How long a runner waits for another one, whose index builds may take minutes."""
-TABLE_WAIT_S = 5
-"""How long a migration waits for a table: whatever queues behind a waiting migration is the application."""
-
-_FILE = re.compile(r"(?P<number>\d{4})_(?P<name>[a-z0-9_]+)\.sql", re.ASCII)
-_BOOKKEEPING = b"""
-create table if not exists coatcheck.schema_migrations (
-  number     integer     not null,
-  name       text        not null,
-  sha256     text        not null,
-  applied_at timestamptz not null,
-  constraint schema_migrations_pkey primary key (number),
-  constraint schema_migrations_sha256 check (sha256 ~ '^[0-9a-f]{64}$')
-)
-"""
 
 _DUPLICATES = (
     psycopg.errors.DuplicateTable,
@@ -50,20 +32,6 @@ Connection = psycopg.Connection[Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Migration:
-    """One file of `sql/migrations`."""
-
-    number: int
-    name: str
-    sql: str = field(repr=False)
-
-    @property
-    def sha256(self) -> str:
-        """What the database remembers of the file's text."""
-        return hashlib.sha256(self.sql.encode()).hexdigest()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Applied:
     """One row of `coatcheck.schema_migrations`."""
 
@@ -71,6 +39,7 @@ class Applied:
     name: str
     sha256: str
     applied_at: datetime
+    oldest_code: int
 
 
 class State(enum.StrEnum):
@@ -84,41 +53,17 @@ class State(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """One migration, known to the code or to the database."""
+    """One migration, known to the code or to the database; code written for version `oldest_code` and later may work on what it leaves."""
 
     number: int
     name: str
     state: State
     applied_at: datetime | None
+    oldest_code: int
 
 
 Progress = Callable[[Migration, int], None]
 """Called after each commit with the migration and the number of those still to come."""
-
-
-def shipped() -> tuple[Migration, ...]:
-    """The migrations of this version of coatcheck, from 1 without a gap."""
-    return read_migrations(
-        (each.name, each.read_text("utf-8")) for each in files("coatcheck").joinpath("sql", "migrations").iterdir()
-    )
-
-
-def read_migrations(texts: Iterator[tuple[str, str]]) -> tuple[Migration, ...]:
-    """Migrations from pairs of file name and text. Raises ValueError when a name or the numbering is not as it must be."""
-    found: list[Migration] = []
-    for file_name, text in sorted(texts):
-        match = _FILE.fullmatch(file_name)
-        if match is None:
-            raise ValueError(f"expected a migration named NNNN_words.sql, got {file_name}")
-        found.append(Migration(number=int(match["number"]), name=match["name"], sql=text))
-    if [each.number for each in found] != list(range(1, len(found) + 1)):
-        raise ValueError(f"expected migrations numbered 1, 2, 3, … got {[each.number for each in found]}")
-    return tuple(found)
-
-
-def required_version() -> int:
-    """The number of the last migration that this code was written for."""
-    return shipped()[-1].number
 
 
 def migrate_up(
@@ -150,16 +95,31 @@ def migrate_status(connection: Connection, *, migrations: Sequence[Migration] | 
         return _statuses(connection, shipped() if migrations is None else migrations)
 
 
-def check_schema(connection: Connection, *, migrations: Sequence[Migration] | None = None) -> None:
-    """Raise `SchemaMismatch` unless the database's schema is exactly the one that this code was written for. Reads only."""
-    found = migrate_status(connection, migrations=migrations)
-    _refuse_strangers(found)
-    pending = [each for each in found if each.state is State.PENDING]
-    if pending:
+def check_schema(connection: Connection, *, migrations: Sequence[Migration] | None = None) -> int:
+    """The database's schema version, on which this code may work: its own, or a later one whose every migration says so. Reads only.
+
+    Raises `SchemaMismatch` for any other.
+    """
+    known = shipped() if migrations is None else migrations
+    found = migrate_status(connection, migrations=known)
+    _refuse_strangers(found, known)
+    version = version_of(found)
+    if version < len(known):
         raise SchemaMismatch(
-            f"expected schema version {found[-1].number}, got {pending[0].number - 1}",
+            f"expected schema version {len(known)}, got {version}",
             next="run `coatcheck migrate up` as the owner of the schema",
         )
+    return version
+
+
+def version_of(found: Sequence[Status]) -> int:
+    """The last migration that a database remembers, 0 for none."""
+    return max((each.number for each in found if each.state is not State.PENDING), default=0)
+
+
+def works(each: Status, code: int) -> bool:
+    """Whether code of schema version `code` may work where this migration, unknown to it, was applied."""
+    return each.oldest_code <= code
 
 
 def _statuses(connection: Connection, known: Sequence[Migration]) -> list[Status]:
@@ -179,23 +139,35 @@ def _status(applied: Applied, expected_sha256: str | None) -> Status:
             state = State.APPLIED
         case _:
             state = State.CHANGED
-    return Status(number=applied.number, name=applied.name, state=state, applied_at=applied.applied_at)
+    return Status(
+        number=applied.number,
+        name=applied.name,
+        state=state,
+        applied_at=applied.applied_at,
+        oldest_code=applied.oldest_code,
+    )
 
 
 def _pending(migration: Migration) -> Status:
-    return Status(number=migration.number, name=migration.name, state=State.PENDING, applied_at=None)
+    return Status(
+        number=migration.number,
+        name=migration.name,
+        state=State.PENDING,
+        applied_at=None,
+        oldest_code=migration.oldest_code,
+    )
 
 
-def _refuse_strangers(found: Sequence[Status]) -> None:
+def _refuse_strangers(found: Sequence[Status], known: Sequence[Migration]) -> None:
     for each in found:
         if each.state is State.CHANGED:
             raise SchemaMismatch(
                 f"expected migration {each.number} as this version of coatcheck ships it, got another text applied ({each.name})",
                 next="install the version of coatcheck that migrated this database; applied migrations are never edited",
             )
-        if each.state is State.UNKNOWN:
+        if each.state is State.UNKNOWN and not works(each, len(known)):
             raise SchemaMismatch(
-                f"expected no migration that this version of coatcheck does not know, got {each.number} ({each.name})",
+                f"expected no migration after {len(known)} that excludes this version of coatcheck, got {each.number} ({each.name})",
                 next="install the newer version of coatcheck that migrated this database",
             )
 
@@ -223,18 +195,16 @@ def _next_step(connection: Connection, known: Sequence[Migration]) -> tuple[Migr
     with _refused_locks(), connection.transaction():
         # Whatever the server's default, each statement after the lock must see what another runner committed before it.
         _execute(connection, b"set transaction isolation level read committed")
-        # The lock ends with the transaction, so that it cannot outlive its runner behind a pooler.
         _execute(connection, b"set local statement_timeout = 0")
-        _execute(connection, f"set local lock_timeout = '{RUNNER_WAIT_S}s'".encode())
-        _execute(connection, f"select pg_advisory_xact_lock({LOCK_KEY})".encode())
-        _execute(connection, f"set local lock_timeout = '{TABLE_WAIT_S}s'".encode())
-        _make_bookkeeping(connection)
+        # It takes the runners' lock, which ends with the transaction, so that it cannot outlive its runner behind a pooler.
+        _execute(connection, texts.bookkeeping().encode())
         found = _statuses(connection, known)
-        _refuse_strangers(found)
+        _refuse_strangers(found, known)
         missing = next((each.number for each in found if each.state is State.PENDING), None)
         if missing is None:
             return None
         migration = known[missing - 1]
+        _execute(connection, texts.tables().encode())
         with _refused_duplicates(migration):
             _execute(connection, migration.sql.encode())
         if connection.info.transaction_status is not TransactionStatus.INTRANS:
@@ -242,28 +212,24 @@ def _next_step(connection: Connection, known: Sequence[Migration]) -> tuple[Migr
         return migration, _record(connection, migration)
 
 
-def _make_bookkeeping(connection: Connection) -> None:
-    # Asked first, because `if not exists` wants the privilege to create even where there is nothing to create.
-    if _scalar(connection, b"select to_regnamespace('coatcheck')") is None:
-        _execute(connection, b"create schema coatcheck")
-    if _scalar(connection, b"select to_regclass('coatcheck.schema_migrations')") is None:
-        _execute(connection, _BOOKKEEPING)
-
-
 def _applied(connection: Connection) -> list[Applied]:
     if _scalar(connection, b"select to_regclass('coatcheck.schema_migrations')") is None:
         return []
     with psycopg.Cursor(connection, row_factory=class_row(Applied)) as cursor:
-        cursor.execute(b"select number, name, sha256, applied_at from coatcheck.schema_migrations order by number")
+        # As JSON, because a database that an earlier version migrated has no column oldest_code.
+        cursor.execute(
+            b"select number, name, sha256, applied_at, coalesce((to_jsonb(each) ->> 'oldest_code')::integer, number) as oldest_code"
+            b" from coatcheck.schema_migrations as each order by number"
+        )
         return cursor.fetchall()
 
 
 def _record(connection: Connection, migration: Migration) -> Applied:
     with psycopg.Cursor(connection, row_factory=class_row(Applied)) as cursor:
         cursor.execute(
-            b"insert into coatcheck.schema_migrations (number, name, sha256, applied_at)"
-            b" values (%s, %s, %s, clock_timestamp()) returning number, name, sha256, applied_at",
-            (migration.number, migration.name, migration.sha256),
+            b"insert into coatcheck.schema_migrations (number, name, sha256, applied_at, oldest_code)"
+            b" values (%s, %s, %s, clock_timestamp(), %s) returning number, name, sha256, applied_at, oldest_code",
+            (migration.number, migration.name, migration.sha256, migration.oldest_code),
         )
         return cursor.fetchall()[0]
 
@@ -272,9 +238,9 @@ def _record(connection: Connection, migration: Migration) -> Applied:
 def _refused_locks() -> Iterator[None]:
     try:
         yield
-    except psycopg.errors.LockNotAvailable as error:
+    except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected) as error:
         raise Unavailable(
-            f"expected a lock within {TABLE_WAIT_S} s ({RUNNER_WAIT_S} s for another runner), got none: {error.diag.message_primary}",
+            f"expected a lock within {texts.TABLE_WAIT_S} s ({texts.RUNNER_WAIT_S} s for another runner), got none: {error.diag.message_primary}",
             next="end the long transactions that pg_stat_activity shows, then run `coatcheck migrate up` again",
         ) from error
 

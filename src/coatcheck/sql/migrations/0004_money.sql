@@ -1,4 +1,5 @@
 -- A tenant's money, fuller evidence of a dispatch, orphans that somebody dealt with, and the name of this installation.
+-- oldest code: 0004, because code before it neither holds nor charges what it dispatches, and an allowance would be passed over.
 
 create table coatcheck.allowances (
   tenant_id  text        not null,

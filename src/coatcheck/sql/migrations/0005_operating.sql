@@ -1,4 +1,5 @@
 -- What a person asks of a message that was set aside, and what became of the wish to cancel a remote job.
+-- oldest code: 0004, because code before it neither needs nor hinders what is kept here.
 
 alter table coatcheck.outbox
   add column last_error text,

@@ -1,0 +1,4 @@
+-- coatcheck: migrations {{first}} to {{last}}, as `coatcheck migrate up` applies them.
+-- Run it as the owner of the schema, as it is: each statement is whole or not at all by itself, so it may run in one transaction
+-- (psql -1) or in none. It waits at most {{table_wait_s}} s for a table and then fails; then run it again: what is applied already is left alone.
+-- A statement_timeout of the session ends it, too.
