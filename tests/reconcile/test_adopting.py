@@ -1,8 +1,11 @@
 """Adopting: the remote job that a person names becomes the operation's only if it cannot be anybody else's, and else nothing changes."""
 
+import json
+import threading
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -296,3 +299,43 @@ def test_whoever_looked_at_another_revision_is_told_the_newer_state(scene: Scene
     assert f'accepted at revision {seen + 1} (adopted by "eve" at ' in told
     # without a revision they are told as well, for somebody decided it since it was in doubt
     assert 'adopted by "eve"' in refused(scene, StaleRevision, lambda: adopt(scene, operation, job))
+
+
+@pytest.mark.parametrize("decision", ["write_off", "redispatch"])
+def test_a_job_of_a_tenant_who_gave_up_still_needs_force(slow_scene: Scene, decision: str) -> None:
+    """Neither a write-off nor a redispatch says that there was no job: it may be theirs."""
+    scene = slow_scene
+    operation, theirs = scene.in_doubt("ada"), scene.in_doubt("bob")
+    job = scene.job_of(theirs)
+    if decision == "redispatch":
+        scene.database.move_time(7200)
+    scene.decides(lambda eve: getattr(eve, decision)(theirs, reason="not needed"))
+    assert theirs in refused(scene, Overlap, lambda: adopt(scene, operation, job))
+
+
+class _Untimed(BaseHTTPRequestHandler):
+    """A service whose jobs have an instant without an offset."""
+
+    def do_GET(self) -> None:
+        body = {"id": self.path.split("/")[-1].split("?")[0], "status": "queued", "created_at": "2026-11-01T10:00:00"}
+        raw = json.dumps(body).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(raw)))
+        self.end_headers()
+        self.wfile.write(raw)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's word
+        """Nothing: a test's service is quiet."""
+
+
+def test_an_instant_that_cannot_be_read_is_told_and_needs_force(scene: Scene) -> None:
+    operation = scene.in_doubt()
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Untimed) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        changes = {"BASE_URL": f"http://127.0.0.1:{server.server_port}"}
+        told = refused(scene, RemoteJobUnreadable, lambda: adopt(scene, operation, "job-1", changes))
+        assert "without an offset" in told
+        adopt(scene, operation, "job-1", changes, force=True)
+        server.shutdown()
+    kept = scene.rows("select reason from coatcheck.history where event = 'adopted'")
+    assert "cannot be read" in str(kept)

@@ -97,7 +97,7 @@ def test_two_persons_are_needed_where_a_setting_says_so(scene: Scene) -> None:
     first = redispatch(scene, operation, **BY_TWO)
     assert (first.result, first.event, first.operation.phase) == ("requested", "redispatch_requested", "uncertain")
     assert "somebody else has to run" in first.next
-    for actor in ("eve", "EVE"):
+    for actor in ("eve", "EVE", "e\u200bve", "\uff45\uff56\uff45"):
         refused(scene, SecondPerson, partial(redispatch, scene, operation, actor=actor, **BY_TWO))
     scene.work()
     assert scene.posts_of(operation) == 1

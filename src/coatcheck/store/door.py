@@ -7,6 +7,7 @@ import enum
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any
 
 from coatcheck.core.actions import Aim, Drop, DropAll, LaneChange, Look, Park
@@ -37,11 +38,18 @@ class Status(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saved:
-    """The answer to a save. `revision` is the operation's new one; `lease_token` comes with an applied mark."""
+    """The answer to a save. `revision` is the operation's new one; `lease_token`, `held` and its `unit` come with an applied mark.
+
+    `spent` and `released` are what a decision made of held money, in the dispatches' unit; None where it moved none.
+    """
 
     status: Status
     revision: int | None = None
     lease_token: int | None = None
+    held: Decimal | None = None
+    unit: str | None = None
+    spent: Decimal | None = None
+    released: Decimal | None = None
 
     @property
     def applied(self) -> bool:
@@ -72,6 +80,9 @@ class ConcludeSave:
     authorised_by: str
     settle_s: float
     begun_ago_s: float
+    held: Decimal | None = None
+    """What the mark held, should its row have vanished."""
+    unit: str | None = None
     request_ids: Mapping[str, str] = field(default_factory=dict)
     reply: bytes | None = field(default=None, repr=False)
 
@@ -135,7 +146,18 @@ class Door:
                 "candidate_id",
                 "observe_for_s",
             ),
-            **_own(batch, "account", "number", "authorisation", "authorised_by", "settle_s", "begun_ago_s", "reply"),
+            **_own(
+                batch,
+                "account",
+                "number",
+                "authorisation",
+                "authorised_by",
+                "settle_s",
+                "begun_ago_s",
+                "held",
+                "unit",
+                "reply",
+            ),
             **_evidence(batch),
             **_lanes(batch),
         }
@@ -203,7 +225,8 @@ class Door:
 
 
 def _saved(row: Row) -> Saved:
-    return Saved(status=Status(row["status"]), revision=row["revision"], lease_token=row.get("lease_token"))
+    told = {name: row[name] for name in ("revision", "lease_token", "held", "unit", "spent", "released") if name in row}
+    return Saved(status=Status(row["status"]), **told)
 
 
 def _steps(batch: Sequence[Save], *names: str) -> Columns:

@@ -57,7 +57,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passed:
-    """A job that may be adopted, and what a person overrode for it: the overlaps, and records of its id in other accounts.
+    """A job that may be adopted, and what a person overrode for it: overlaps, records of its id in other accounts, an instant nobody can read.
 
     `spends`: it is an earlier dispatch's, so the present one bought something that nobody has.
     """
@@ -65,6 +65,7 @@ class Passed:
     overlaps: tuple[Overlapping, ...] = ()
     elsewhere: tuple[Recorded, ...] = ()
     spends: bool = False
+    is_untimed: bool = False
 
     @property
     def overridden(self) -> str:
@@ -82,6 +83,7 @@ class Passed:
                 f"the same id of {operation_text(each.operation_id)} under the account {each.account!a}"
                 for each in self.elsewhere[:_KEPT]
             ),
+            *(["an instant of its creation that cannot be read"] if self.is_untimed else []),
         ]
         return f"forced past {', and '.join(told)}" if told else ""
 
@@ -115,10 +117,12 @@ class Examination:
         self._was_made_by_it(snapshot, window)
         if snapshot.reference is not None and snapshot.reference == str(self.standing.operation.dispatch_id):
             return Passed(elsewhere=elsewhere)
+        if snapshot.is_creation_unreadable and not force:
+            raise self._untimed()
         overlaps = await self._others(window)
         if overlaps and not force:
             raise self._overlap(overlaps)
-        return Passed(elsewhere=elsewhere, overlaps=overlaps)
+        return Passed(elsewhere=elsewhere, overlaps=overlaps, is_untimed=snapshot.is_creation_unreadable)
 
     def _accounts(self) -> set[str]:
         """The operation's own account, and others by which the same service is known."""
@@ -157,6 +161,13 @@ class Examination:
             raise OutsideWindow(
                 f"expected a job that was created between {iso(window.since)} and {iso(window.until)}, got one of {iso(made_at)}"
             )
+
+    def _untimed(self) -> RemoteJobUnreadable:
+        """The service says when the job came to exist, and not in a form that is one instant: nothing was checked by it."""
+        return RemoteJobUnreadable(
+            f"expected to read when the service created {quoted(self.remote_job_id)}, got an instant without an offset or out of range",
+            next="make sure by the service's own records that it was created for this dispatch, then add --force",
+        )
 
     async def _others(self, window: Window) -> tuple[Overlapping, ...]:
         return await overlapping(

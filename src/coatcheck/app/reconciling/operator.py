@@ -13,14 +13,14 @@ from coatcheck.app.reconciling.outcome import REQUESTED, cost_of, decision_of
 from coatcheck.app.reconciling.resolving import resolve_orphan
 from coatcheck.app.reconciling.service import provider_of
 from coatcheck.app.reconciling.views import Choice, Cost, Decision, Doubt, Evidence, Resolution
-from coatcheck.app.reconciling.words import remote_job_id_of, revision_of, words_of
+from coatcheck.app.reconciling.words import is_same_person, remote_job_id_of, revision_of, words_of
 from coatcheck.app.story import tell
 from coatcheck.app.streamed import Streamed
 from coatcheck.config import Settings
 from coatcheck.core import events as ev
 from coatcheck.core.amounts import amount_of
 from coatcheck.core.identity import operation_text
-from coatcheck.errors import SecondPerson
+from coatcheck.errors import Refused, SecondPerson
 from coatcheck.seams import Seams
 from coatcheck.store.doubts import Standing, doubts
 from coatcheck.store.orphans import Orphan, orphans
@@ -43,6 +43,8 @@ class OperatorDecisions:
 
     def doubts(self, *, tenant_id: str | None = None, stuck: bool = False) -> Streamed[Doubt]:
         """What is uncertain, oldest first; `stuck` adds remote jobs that are missing or stalled: `async for doubt in handle.doubts()`."""
+        if tenant_id is not None:
+            words_of("tenant_id", tenant_id)
         return Streamed(lambda: self._doubts(tenant_id, stuck=stuck))
 
     async def _doubts(self, tenant_id: str | None, *, stuck: bool) -> AsyncIterator[Doubt]:
@@ -127,7 +129,12 @@ class OperatorDecisions:
     async def write_off(
         self, operation_id: str, *, reason: str, released: bool = False, revision: int | None = None
     ) -> Decision:
-        """Give up on what is uncertain, missing or stalled. What is held counts as spent, or with `released` as not spent."""
+        """Give up on what is uncertain, missing or stalled. What is held counts as spent, or with `released` True as not spent."""
+        if not isinstance(released, bool):
+            raise Refused(
+                f"released: expected True or False, got {type(released).__name__}",
+                next="give one of the two; nothing changed",
+            )
         return await self._chosen(Choice.WRITE_OFF, operation_id, reason, revision, released=released)
 
     async def note(self, operation_id: str, *, reason: str, revision: int | None = None) -> Decision:
@@ -203,7 +210,7 @@ class OperatorDecisions:
         asked = standing.newest
         if asked is None or asked.event != REQUESTED:
             return ev.RequestRedispatch(actor=self._actor, reason=reason, quiescent_at=standing.quiescent_at)
-        if asked.actor.casefold() == self._actor.casefold():
+        if is_same_person(asked.actor, self._actor):
             decider.step(standing, event, revision)
             raise SecondPerson(
                 f"expected another person than {self._actor!a}, who asked for this redispatch",

@@ -1,5 +1,7 @@
 """What people give with a decision, checked before anything is read or asked: words that can be kept, ids that can be asked for."""
 
+import unicodedata
+
 from coatcheck.core.foreign import usable_id
 from coatcheck.core.operation import RemoteJobId
 from coatcheck.errors import Refused, RemoteJobInvalid
@@ -8,11 +10,12 @@ _SHOWN = 80
 _WORDS_LIMIT = 2_000
 """Characters of a reason or a name: they are shown in every story for as long as the record is kept."""
 _REVISION_LIMIT = 2**63
+_UNSEEN = ("Cc", "Cf", "Cs", "Cn", "Co")
 
 
 def words_of(name: str, text: object) -> str:
     """Text that says something, without white space at its ends: `words_of("reason", "seen on the bill")`. Raises `Refused`."""
-    if not isinstance(text, str) or not text.strip():
+    if not isinstance(text, str) or not _seen(text):
         raise Refused(f"{name}: expected some words, got nothing", next=f"say it in {name}")
     try:
         text.encode()
@@ -40,8 +43,24 @@ def remote_job_id_of(text: object) -> RemoteJobId:
     return found
 
 
-def revision_of(value: int | None) -> int | None:
+def revision_of(value: object) -> int | None:
     """A revision that an operation could have. Raises `Refused`."""
-    if value is not None and not 0 <= value < _REVISION_LIMIT:
-        raise Refused(f"revision: expected a whole number from 0, got {value}", next="give the revision that was shown")
+    if value is None:
+        return None
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < _REVISION_LIMIT:
+        raise Refused(
+            f"revision: expected a whole number from 0, got {str(value)[:_SHOWN]!a}",
+            next="give the revision that was shown",
+        )
     return value
+
+
+def is_same_person(one: str, other: str) -> bool:
+    """Whether two names look alike: in another case, in other forms of the same letters, or with characters that do not show."""
+    return _seen(one).casefold() == _seen(other).casefold()
+
+
+def _seen(text: str) -> str:
+    """What a reader sees of a text: compatible forms made one, and nothing that does not show."""
+    shown = "".join(each for each in unicodedata.normalize("NFKC", text) if unicodedata.category(each) not in _UNSEEN)
+    return " ".join(shown.split())

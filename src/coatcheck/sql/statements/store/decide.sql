@@ -36,7 +36,12 @@ jobs_claimed as (
 ),
 -- an orphan of this operation was named by a reply to one of its dispatches, and goes on belonging to that one
 jobs_promoted as (
-  update coatcheck.remote_jobs as held set role = 'owner', dispatch_id = coalesce(held.dispatch_id, guarded.dispatch_id)
+  update coatcheck.remote_jobs as held set
+    role = 'owner',
+    dispatch_id = coalesce(held.dispatch_id, guarded.dispatch_id),
+    resolved_at = null,
+    resolved_by = null,
+    resolution = null
   from guarded
   where guarded.is_current and held.account = guarded.account and held.remote_job_id = guarded.remote_job_id
     and held.operation_id = guarded.operation_id and held.role = 'orphan'
@@ -76,7 +81,7 @@ verdicts as materialized (
   where status = 'applied' and present_dispatch_id <> dispatch_id
 ),
 open_dispatches as materialized (
-  select held.dispatch_id, held.outcome, held.held, held.charged, held.unit, held.settled_at
+  select held.dispatch_id, held.outcome, held.held, held.charged, held.orphaned, held.unit, held.settled_at
   from coatcheck.dispatches as held
   where held.dispatch_id in (select dispatch_id from verdicts)
   order by held.dispatch_id
@@ -84,9 +89,9 @@ open_dispatches as materialized (
 ),
 -- what is settled already stays, so that nothing is spent twice; what is opened holds again
 money as materialized (
-  select verdicts.tenant_id, verdicts.verdict, open_dispatches.dispatch_id, open_dispatches.unit, open_dispatches.held,
+  select verdicts.operation_id, verdicts.tenant_id, verdicts.verdict, open_dispatches.dispatch_id, open_dispatches.unit, open_dispatches.held,
     open_dispatches.charged as was_charged,
-    case verdicts.verdict when 'spent' then open_dispatches.held when 'free' then 0 end as charged_now
+    case verdicts.verdict when 'spent' then open_dispatches.held when 'free' then 0 end + open_dispatches.orphaned as charged_now
   from open_dispatches
   join verdicts using (dispatch_id)
   where (verdicts.verdict = 'open') = (open_dispatches.settled_at is not null) and verdicts.verdict is not null
@@ -160,7 +165,8 @@ outcomes as (
     outcome = case when verdicts.outcome is null
         or coatcheck.outcome_rank(verdicts.outcome) <= coatcheck.outcome_rank(open_dispatches.outcome) then held.outcome
       else verdicts.outcome end,
-    cause = coalesce(held.cause, verdicts.reason),
+    -- what ended the exchange in a word of ours: a person's reason stands in the history
+    cause = coalesce(held.cause, case when verdicts.outcome = 'uncertain' then verdicts.reason end),
     remote_job_id = coalesce(held.remote_job_id, verdicts.remote_job_id),
     charged = case when money.dispatch_id is null then held.charged else money.charged_now end,
     basis = case when money.dispatch_id is null then held.basis when money.verdict = 'open' then null else 'assumed' end,
@@ -171,6 +177,11 @@ outcomes as (
   left join money using (dispatch_id)
   where held.dispatch_id = open_dispatches.dispatch_id
 )
-select judged.operation_id, judged.status, written.revision
+select judged.operation_id, judged.status, written.revision, moved.spent, moved.released
 from judged
 left join written using (operation_id)
+left join (
+  select operation_id, sum(charged_now) filter (where verdict = 'spent') as spent,
+    sum(held - charged_now) filter (where verdict = 'free') as released
+  from money
+  group by operation_id) as moved using (operation_id)
