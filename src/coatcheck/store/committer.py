@@ -93,7 +93,11 @@ class Committer:
         waiting = _Waiting(item=item, lasting=lasting, answer=asyncio.get_running_loop().create_future())
         self._waiting.append(waiting)
         self._wake.set()
-        return await asyncio.shield(waiting.answer)
+        try:
+            return await asyncio.shield(waiting.answer)
+        except asyncio.CancelledError:
+            waiting.answer.add_done_callback(_unheard)
+            raise
 
     def drain(self) -> None:
         """The worker ends: from now on only what is lasting waits for a database that is away."""
@@ -235,6 +239,12 @@ class Committer:
 
 def _ended() -> Unavailable:
     return Unavailable("the committer ended", next=_NEXT)
+
+
+def _unheard(answer: asyncio.Future[Any]) -> None:
+    """Whoever waited was cut off: how it ended is nobody's to retrieve, and no fault."""
+    if not answer.cancelled():
+        answer.exception()
 
 
 def _settle(waiting: _Waiting, answer: Any) -> None:
