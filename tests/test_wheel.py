@@ -84,7 +84,7 @@ def test_it_holds_the_package_and_nothing_else(wheel: Path) -> None:
     kept = {str((ROOT / name).relative_to(SOURCE)) for name in tracked.split("\0") if name and (ROOT / name).is_file()}
     assert kept - names == set()
     assert all(name.startswith("coatcheck/") for name in names)
-    assert {Path(name).suffix for name in names} == {".py", ".sql", ".typed"}
+    assert {Path(name).suffix for name in names} == {".py", ".sql", ".tsv", ".typed"}
     assert "coatcheck/py.typed" in names
 
 
