@@ -19,9 +19,9 @@ def fits(value: object, hint: Any) -> bool:
         return any(fits(value, each) for each in get_args(hint))
     if origin is tuple:
         return isinstance(value, tuple) and _fit(value, get_args(hint))
-    if is_dataclass(hint):
+    if isinstance(hint, type) and is_dataclass(hint):
         hints = get_type_hints(hint)
-        return isinstance(value, hint) and all(  # type: ignore[arg-type]
+        return isinstance(value, hint) and all(
             fits(getattr(value, each.name), hints[each.name]) for each in fields(hint)
         )
     return _plain(value, hint)
