@@ -85,7 +85,9 @@ def test_a_line_has_what_the_evidence_needs_without_body_and_credential(ground: 
     assert 3 <= line.begun_ago_s < 30
 
 
-def test_a_replys_body_which_may_quote_the_specification_is_kept_by_the_database_alone(ground: Ground, tmp_path: Path) -> None:
+def test_a_replys_body_which_may_quote_the_specification_is_kept_by_the_database_alone(
+    ground: Ground, tmp_path: Path
+) -> None:
     body = b'{"job_id":"job-1","echo":' + TEXT.encode() + b"}"
     content, line = spooled(ground, tmp_path, Exchange(stage=Stage.BODY_RECEIVED, status=201, body=body, complete=True))
     assert b"canary" not in content
