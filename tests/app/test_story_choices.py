@@ -8,14 +8,16 @@ import pytest
 from app.rows import Row, dispatch, entry, incident, lost_reply, message, page, page_of_tenant, parked, story
 from coatcheck.core.identity import operation_text
 from coatcheck.core.operation import Operation, Outcome, Phase, RemoteJobId, RenderState
-from core.operations import NOW, OPERATION, operation_in
+from core.operations import NOW, OPERATION, operation_in, succeeded
 
 NAME = operation_text(OPERATION)
 UNCERTAIN = operation_in(Phase.UNCERTAIN)
 LATER = NOW + timedelta(seconds=70)
 HOSTILE = "\x1b[2J\x1b]0;owned\x07\nFORGED \u202egnp.exe\u2066"
 TOLD = ("\x1b", "\x07", "\u202e", "\u2066", "\n")
-COMMANDS = re.compile(r"coatcheck (?:reconcile \S+|providers \S+|allowance \S+|orphans \S+)")
+COMMANDS = re.compile(
+    r"coatcheck (?:reconcile \S+|providers \S+|allowance \S+|orphans \S+|operations \S+|messages \S+)"
+)
 
 
 # -- what can be done --------------------------------------------------------------------------------------------------
@@ -55,14 +57,29 @@ def test_where_nothing_needs_a_person_nothing_is_offered(phase: Phase) -> None:
 @pytest.mark.parametrize(
     ("operation", "kept", "commands"),
     [
-        (operation_in(Phase.PREPARED), [message(wait_reason="pause")], ["providers list", "providers resume"]),
-        (operation_in(Phase.PREPARED), [message(wait_reason="allowance")], ["allowance show", "allowance set"]),
+        (
+            operation_in(Phase.PREPARED),
+            [message(wait_reason="pause")],
+            ["providers list", "providers resume", "operations cancel"],
+        ),
+        (
+            operation_in(Phase.PREPARED),
+            [message(wait_reason="allowance")],
+            ["allowance show", "allowance set", "operations cancel"],
+        ),
+        (operation_in(Phase.PREPARED), [parked("lease_count", "dispatch")], ["operations cancel", "messages resume"]),
+        (succeeded(), [parked("delivery_failed", "deliver", 1)], ["operations redeliver"]),
+        (succeeded(), [parked("lease_count", "deliver", 1)], ["messages resume"]),
         (operation_in(Phase.REJECTED), [], ["reconcile redispatch"]),
-        (operation_in(Phase.ACCEPTED, observe_by_at=NOW), [parked("stalled", "observe")], ["reconcile write-off"]),
+        (
+            operation_in(Phase.ACCEPTED, observe_by_at=NOW),
+            [parked("stalled", "observe")],
+            ["operations reobserve", "reconcile write-off"],
+        ),
         (
             operation_in(Phase.ACCEPTED, render_state=RenderState.MISSING),
             [parked("missing", "observe")],
-            ["reconcile write-off"],
+            ["operations reobserve", "reconcile write-off"],
         ),
     ],
 )

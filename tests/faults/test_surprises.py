@@ -1,13 +1,44 @@
 """What no handler foresaw: the message comes back, doubt begins at once where a mark was committed, and poison stops spreading."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
 from coatcheck.core.identity import operation_text
 from coatcheck.core.operation import OperationId
+from coatcheck.queue.leases import Leases, Message
 from coatcheck.seams import Point
 from coatcheck.workers.loop import BAD_LEASES
 from faults.child import KILLED
 from faults.points import points
 from faults.stage import LEASES_OVER_S, Stage
 from faults.strike import Deed, Strike
+
+
+class Claims:
+    """What workers of this process claimed at a time, and how often one message alone."""
+
+    def __init__(self) -> None:
+        self.largest = 0
+        self.alone = 0
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        really = Leases.claim
+
+        async def claim(leases: Leases, *given: Any, **more: Any) -> list[Message]:
+            found = await really(leases, *given, **more)
+            self.largest = max(self.largest, len(found))
+            self.alone += sum(message.is_suspect for message in found)
+            assert len(found) == 1 or not any(message.is_suspect for message in found)
+            return found
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Leases, "claim", claim)
+            yield
+
 
 AFTER_THE_MARK = points("D")[4:9]
 """Where the mark is committed and no whole reply is here: doubt. From then on what the reply says is saved all the same."""
@@ -73,4 +104,24 @@ def test_a_message_that_kills_is_parked_and_of_its_neighbours_every_one_ends(sta
     assert {row["delivery_state"] for row in ends} == {"delivered"}
     assert stage.rows("select lane from coatcheck.outbox where operation_id <> %s", poison) == []
     assert {stage.posts(one) for one in neighbours} == {1}
+    stage.check()
+
+
+def test_after_one_crash_nothing_is_handled_alone_and_after_two_all_ends_soon(stage: Stage) -> None:
+    """Two workers that were killed from outside, with all in hand: suspects, and none of them a poison."""
+    operations = stage.enqueue(count=60)
+    crowd = "update coatcheck.outbox set leased_by = 'killed', leased_at = now(), lease_count = %s, visible_at = now() returning lane"
+    stage.rows(crowd, 1)
+    claims = Claims()
+    with claims.watched():
+        stage.work()
+    assert claims.largest > 1
+    assert claims.alone == 0
+    more = stage.enqueue(count=60)
+    stage.rows(crowd, 2)
+    with claims.watched():
+        stage.work()
+    assert claims.alone == 60
+    ends = stage.rows("select delivery_state, count(*) as n from coatcheck.operations group by 1")
+    assert ends == [{"delivery_state": "delivered", "n": len(operations) + len(more)}]
     stage.check()

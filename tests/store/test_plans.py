@@ -294,6 +294,8 @@ READS: Sequence[tuple[str, dict[str, Any], set[str]]] = (
     ("show_history", {}, {"history_pkey"}),
     ("show_incidents", {}, {"incidents_pkey"}),
     ("show_messages", {}, {"outbox_pkey"}),
+    ("load_message", {"lane": 0}, {"outbox_pkey", "operations_pkey", "deliveries_pkey", "dispatches_pkey"}),
+    ("find_resting_outputs", {}, {"deliveries_pkey", "outbox_pkey"}),
 )
 
 
@@ -307,7 +309,7 @@ def test_a_read_uses_its_index(
         "select operation_id from coatcheck.operations order by operation_id offset 20000 limit 1"
     )
     one = row["operation_id"]
-    values = {**parameters, "operation_id": [one] if name.startswith("load") else one}
+    values = {**parameters, "operation_id": [one] if name in ("load", "load_deliveries") else one}
     plan = planner.plan("store", name, values, generic=generic)
     assert plan.indexes == indexes
     assert plan.scanned == set()
@@ -358,3 +360,26 @@ def test_enqueue_never_walks_the_rows_of_its_tenant(ground: Ground) -> None:
     )
     scans = {row["name"]: row["scans"] for row in rows}
     assert (scans["operations_tenant_idx"], scans["operations_key"]) == (0, 120)
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "index"),
+    [
+        ("list_messages", {"after_lane": -1, "action": None, "provider": None, "wait_reason": None}, "outbox_pkey"),
+        ("list_parked", {"after_lane": -1, "park_reason": "lease_count"}, "outbox_parked_idx"),
+        ("list_parked", {"after_lane": -1, "park_reason": None}, "outbox_parked_idx"),
+        ("list_incidents", {"after_kind": "", "kind": None, "tenant_id": None, "since": None}, "incidents_pkey"),
+    ],
+)
+def test_a_page_for_the_person_on_call_touches_few_rows_beside_its_own(
+    planner: Planner, name: str, place: dict[str, Any], index: str
+) -> None:
+    planner.ground.sql(
+        "update coatcheck.outbox set parked_at = now(), park_reason = 'lease_count' where lease_token % 5000 = 7 and parked_at is null"
+    )
+    planner.ground.sql("analyze coatcheck.outbox")
+    values = {**place, "after": UUID(int=0), "size": 100}
+    plan = planner.plan("store", name, values, generic=False, run=True)
+    assert index in plan.indexes
+    assert plan.scanned.isdisjoint(BIG)
+    assert plan.pages < 1500

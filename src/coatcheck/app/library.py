@@ -20,8 +20,8 @@ from coatcheck.errors import MissingExtra
 from coatcheck.seams import Seams
 
 if TYPE_CHECKING:
-    from coatcheck.app.reading import TenantOperations
-    from coatcheck.app.reconciling import OperatorDecisions
+    from coatcheck.app.operating.operator import Operator
+    from coatcheck.app.operating.tenant import Tenant
     from coatcheck.store.db import Database
 
 
@@ -91,30 +91,30 @@ class Coatcheck:
         )
         return _answer(request, room.enqueue_sync(connection, request, faults=self._seams.faults))
 
-    def for_tenant(self, tenant_id: str) -> "TenantOperations":
-        """The reads of one tenant, the only ones an application needs: `await coatcheck.for_tenant("t1").get(operation_id)`.
+    def for_tenant(self, tenant_id: str) -> "Tenant":
+        """What one tenant reads, and cancels: `await coatcheck.for_tenant("t1").get(operation_id)`. An application needs no other handle.
 
         Raises `Refused` for an empty tenant and `MissingExtra` without the extra `coatcheck[psycopg]`.
         """
         try:
-            from coatcheck.app.reading import TenantOperations  # noqa: PLC0415 - a process that only enqueues loads no second driver
+            from coatcheck.app.operating.tenant import Tenant  # noqa: PLC0415 - a process that only enqueues loads no second driver
         except ModuleNotFoundError as error:
             raise MissingExtra.of("psycopg", str(error.name)) from None
 
-        return TenantOperations(tenant_id, self._opened)
+        return Tenant(tenant_id, self._opened, writing=self._opened_for_writes, seams=self._seams)
 
-    def for_operator(self, actor: str) -> "OperatorDecisions":
-        """What is in doubt in all tenants' operations, and the decisions about it: `coatcheck.for_operator("ada").doubts()`.
+    def for_operator(self, actor: str) -> "Operator":
+        """All tenants' operations: what is in doubt, waits or was set aside, and what is decided about it: `coatcheck.for_operator("ada").doubts()`.
 
         `actor` is the person who decides, kept with every decision. Adopting asks the service, so the provider's settings are needed.
         Raises `Refused` for a blank actor and `MissingExtra` without the extra `coatcheck[psycopg]`.
         """
         try:
-            from coatcheck.app.reconciling import OperatorDecisions  # noqa: PLC0415 - as above
+            from coatcheck.app.operating.operator import Operator  # noqa: PLC0415 - as above
         except ModuleNotFoundError as error:
             raise MissingExtra.of("psycopg", str(error.name)) from None
 
-        return OperatorDecisions(
+        return Operator(
             actor, settings=self._settings, seams=self._seams, reading=self._opened, writing=self._opened_for_writes
         )
 

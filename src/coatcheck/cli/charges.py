@@ -4,7 +4,6 @@ The CSV is that of RFC 4180, in UTF-8, and no text in it can act: what a spreads
 """
 
 import asyncio
-import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
@@ -15,6 +14,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from coatcheck.cli.amounts import exact
+from coatcheck.cli.instants import instant_of
 from coatcheck.cli.opening import database
 from coatcheck.cli.options import AsJson
 from coatcheck.cli.output import say, write_object
@@ -24,8 +24,6 @@ from coatcheck.store.charges import By, Charges, report_charges
 
 _FORMULAS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠", "'")  # noqa: RUF001 - spreadsheets take the wide ones, too
 """A text that begins with one of these gets a ' in front; one that begins with a ' does, so that it can be taken off again."""
-
-_DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
 
 def report(
@@ -127,16 +125,4 @@ def _by(word: str) -> By:
 
 
 def _instant(name: str, text: str | None) -> datetime | None:
-    """An instant with its offset, or the beginning of a day in UTC."""
-    if text is None:
-        return None
-    try:
-        found = datetime.fromisoformat(f"{text}T00:00:00Z" if _DAY.fullmatch(text) else text)
-    except ValueError:
-        found = None
-    if found is None or found.utcoffset() is None:
-        raise Refused(
-            f"{name}: expected an instant in ISO 8601 with an offset, or a date, got {text!a}",
-            next=f"give {name} 2026-01-31T12:00:00Z, or {name} 2026-01-31 for the beginning of that day in UTC",
-        )
-    return found
+    return None if text is None else instant_of(name, text)

@@ -11,7 +11,7 @@ from coatcheck.app.story.wording import amount
 from coatcheck.cli.decision_file import Line
 from coatcheck.cli.output import say, write_line, write_object
 from coatcheck.cli.visible import visible
-from coatcheck.errors import CoatcheckError
+from coatcheck.errors import CoatcheckError, NotCancellable
 
 One: TypeAlias = Callable[[Line], Awaitable[Decision]]
 
@@ -51,12 +51,17 @@ async def decide_all(handle: OperatorDecisions, lines: Sequence[Line], one: One,
 
 
 async def _tell_refused(handle: OperatorDecisions, line: Line, error: CoatcheckError, *, as_json: bool) -> None:
+    # a wish that cannot be fulfilled any more may have been kept all the same
+    result = "requested" if isinstance(error, NotCancellable) and error.is_recorded else "refused"
     if as_json:
         told = {"code": error.code, "message": error.message, "next": error.next}
         state = await _standing(handle, line)
-        write_object({"operation_id": line.operation_id, "result": "refused", **told, **state})
+        named = {} if line.message_id is None else {"message_id": line.message_id}
+        write_object({"operation_id": line.operation_id, **named, "result": result, **told, **state})
     else:
-        write_line(f"{visible(line.operation_id)}: refused ({error.code}): {visible(error.message)}")
+        write_line(
+            f"{visible(line.message_id or line.operation_id)}: {result} ({error.code}): {visible(error.message)}"
+        )
 
 
 async def _standing(handle: OperatorDecisions, line: Line) -> Mapping[str, object]:

@@ -26,6 +26,8 @@ class Line:
     remote_job_id: str | None = None
     revision: int | None = None
     reason: str | None = None
+    message_id: str | None = None
+    """Which of its messages, where it is about one."""
 
 
 def read_decisions(name: str, *, with_job: bool) -> list[Line]:

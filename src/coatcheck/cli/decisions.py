@@ -1,13 +1,13 @@
-"""`reconcile adopt|prove-absent|redispatch|write-off`: each asks the library, and tells what was decided, what it cost and what follows.
+"""`reconcile adopt|prove-absent|redispatch|write-off|note`: each asks the library, and tells what was decided, what it cost and what follows.
 
 One operation that is refused ends the command as any error does; of several, each has its own line, and the others are decided all the same.
 """
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
-from typing import Annotated, TypeAlias
+from typing import Annotated
 
 from cyclopts import Parameter
 
@@ -16,24 +16,10 @@ from coatcheck.app.reconciling import OperatorDecisions
 from coatcheck.app.reconciling.outcome import cost_text
 from coatcheck.app.reconciling.views import Cost, Decision
 from coatcheck.app.story.wording import amount, count
-from coatcheck.cli.deciding import decide_all, decide_one
-from coatcheck.cli.decision_file import Line, read_decisions, typed
+from coatcheck.cli.chosen import From, Operations, Revision, decide_each, is_bulk_of, lines_of
+from coatcheck.cli.decision_file import Line
 from coatcheck.cli.options import Actor, AsJson, Reason, actor_of, given
 from coatcheck.errors import CoatcheckError, Refused, Unconfirmed
-
-Operations: TypeAlias = Annotated[str, Parameter(help="Operations by their ids, op_….")]
-From: TypeAlias = Annotated[
-    str | None,
-    Parameter(
-        name="--from",
-        allow_leading_hyphen=True,
-        help="A file with a decision on each line, OP (to adopt: OP JOB) or an object in JSON; - reads stdin.",
-    ),
-]
-Revision: TypeAlias = Annotated[
-    int | None, Parameter(help="The revision that you looked at; decided only if it is still that one.")
-]
-Decide: TypeAlias = Callable[[OperatorDecisions, Line, str], Awaitable[Decision]]
 
 
 def adopt(
@@ -43,14 +29,21 @@ def adopt(
     *,
     reason: Reason,
     force: Annotated[
-        bool, Parameter(negative="", help="Also where another tenant's dispatch was open at the same time.")
+        bool,
+        Parameter(
+            negative="",
+            help="Also where another tenant's dispatch was open at the same time, or another account has a job of this id.",
+        ),
     ] = False,
     from_file: From = None,
     revision: Revision = None,
     actor: Actor = None,
     as_json: AsJson = False,
 ) -> int:
-    """Say that JOB is the remote job of OPERATION. The service is asked for it first; nothing is sent again."""
+    """Say that JOB is the remote job of OPERATION. The service is asked for it first; nothing is sent again.
+
+    An orphan of an earlier dispatch keeps its own money: what the present dispatch holds then counts as spent.
+    """
     if operation is not None and job is None:
         raise Refused("expected OP and JOB, got OP alone", next="`coatcheck reconcile show OP` names candidates")
 
@@ -58,8 +51,8 @@ def adopt(
         named = line.remote_job_id if line.remote_job_id is not None else job or ""
         return await handle.adopt(line.operation_id, named, reason=why, force=force, revision=line.revision)
 
-    lines = _lines([] if operation is None else [operation], from_file, revision, with_job=True)
-    return _decide(lines, decide, reason, actor, is_bulk=from_file is not None, as_json=as_json)
+    lines = lines_of([] if operation is None else [operation], from_file, revision, with_job=True)
+    return decide_each(lines, decide, reason, actor, is_bulk=from_file is not None, as_json=as_json)
 
 
 def prove_absent(
@@ -75,8 +68,8 @@ def prove_absent(
     async def decide(handle: OperatorDecisions, line: Line, why: str) -> Decision:
         return await handle.prove_absent(line.operation_id, reason=why, revision=line.revision)
 
-    lines = _lines(operations, from_file, revision)
-    return _decide(lines, decide, reason, actor, is_bulk=_is_bulk(operations, from_file), as_json=as_json)
+    lines = lines_of(operations, from_file, revision)
+    return decide_each(lines, decide, reason, actor, is_bulk=is_bulk_of(operations, from_file), as_json=as_json)
 
 
 def redispatch(
@@ -93,11 +86,11 @@ def redispatch(
     async def decide(handle: OperatorDecisions, line: Line, why: str) -> Decision:
         return await handle.redispatch(line.operation_id, reason=why, revision=line.revision)
 
-    lines, is_bulk = _lines(operations, from_file, revision), _is_bulk(operations, from_file)
+    lines, is_bulk = lines_of(operations, from_file, revision), is_bulk_of(operations, from_file)
     if not yes:
         given("--reason", reason)
         asyncio.run(_state_cost(lines, actor_of(actor), is_bulk=is_bulk))
-    return _decide(lines, decide, reason, actor, is_bulk=is_bulk, as_json=as_json)
+    return decide_each(lines, decide, reason, actor, is_bulk=is_bulk, as_json=as_json)
 
 
 def write_off(
@@ -116,46 +109,25 @@ def write_off(
     async def decide(handle: OperatorDecisions, line: Line, why: str) -> Decision:
         return await handle.write_off(line.operation_id, reason=why, released=released, revision=line.revision)
 
-    lines = _lines(operations, from_file, revision)
-    return _decide(lines, decide, reason, actor, is_bulk=_is_bulk(operations, from_file), as_json=as_json)
+    lines = lines_of(operations, from_file, revision)
+    return decide_each(lines, decide, reason, actor, is_bulk=is_bulk_of(operations, from_file), as_json=as_json)
 
 
-def _lines(
-    operations: Sequence[str], from_file: str | None, revision: int | None, *, with_job: bool = False
-) -> list[Line]:
-    if bool(operations) is (from_file is not None):
-        got = "both" if operations else "neither"
-        raise Refused(f"expected operations or --from, got {got}", next="name operations, or a file with --from")
-    if from_file is None:
-        return typed(operations, revision)
-    if revision is not None:
-        raise Refused(
-            "--revision: expected one operation with it, got a file", next="give each line a revision of its own"
-        )
-    return read_decisions(from_file, with_job=with_job)
-
-
-def _is_bulk(operations: Sequence[str], from_file: str | None) -> bool:
-    return from_file is not None or len(operations) > 1
-
-
-def _decide(
-    lines: Sequence[Line], decide: Decide, reason: str, actor: str | None, *, is_bulk: bool, as_json: bool
+def note(
+    *operations: Operations,
+    reason: Reason,
+    from_file: From = None,
+    revision: Revision = None,
+    actor: Actor = None,
+    as_json: AsJson = False,
 ) -> int:
-    why, who = given("--reason", reason), actor_of(actor)
+    """Keep with an operation what you found out. Nothing else changes; the audit takes it as looked into."""
 
-    async def run() -> int:
-        async with Coatcheck() as coatcheck:
-            handle = coatcheck.for_operator(who)
+    async def decide(handle: OperatorDecisions, line: Line, why: str) -> Decision:
+        return await handle.note(line.operation_id, reason=why, revision=line.revision)
 
-            async def one(line: Line) -> Decision:
-                return await decide(handle, line, line.reason or why)
-
-            if is_bulk:
-                return await decide_all(handle, lines, one, as_json=as_json)
-            return await decide_one(lines[0], one, as_json=as_json)
-
-    return asyncio.run(run())
+    lines = lines_of(operations, from_file, revision)
+    return decide_each(lines, decide, reason, actor, is_bulk=is_bulk_of(operations, from_file), as_json=as_json)
 
 
 async def _state_cost(lines: Sequence[Line], actor: str, *, is_bulk: bool) -> None:

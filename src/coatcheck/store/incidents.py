@@ -1,11 +1,14 @@
 """Protocol faults: counted per operation and kind, so that a service that repeats itself fills no table."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
 
 from coatcheck.core.operation import OperationId
 from coatcheck.core.steps import Incident
 from coatcheck.store.db import Database
+from coatcheck.store.operations import PAGE
 from coatcheck.store.statements import statement
 
 _DETAIL_LIMIT = 500
@@ -19,6 +22,20 @@ class Note:
     incident: Incident
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counted:
+    """What is kept of an incident; `tenant_id` is None where the operation is gone."""
+
+    operation_id: OperationId
+    tenant_id: str | None
+    kind: str
+    boundary: str
+    count: int
+    first_at: datetime
+    last_at: datetime
+    detail: str
+
+
 async def note(database: Database, batch: Sequence[Note]) -> list[None]:
     """Write incidents down; a repeated kind raises its count."""
     incidents = [each.incident for each in batch]
@@ -30,3 +47,25 @@ async def note(database: Database, batch: Sequence[Note]) -> list[None]:
     }
     await database.fetch(statement("store", "note_incidents"), parameters)
     return [None for _ in batch]
+
+
+async def incidents(
+    database: Database, *, kind: str | None, tenant_id: str | None, since: datetime | None
+) -> AsyncIterator[Counted]:
+    """Every incident that fits, in keyset order; `since` is about when it was seen last."""
+    after, after_kind = UUID(int=0), ""
+    while True:
+        parameters = {
+            "kind": kind,
+            "tenant_id": tenant_id,
+            "since": since,
+            "after": after,
+            "after_kind": after_kind,
+            "size": PAGE,
+        }
+        rows = await database.fetch(statement("store", "list_incidents"), parameters, prepare=False)
+        for row in rows:
+            yield Counted(**row)
+        if len(rows) < PAGE:
+            return
+        after, after_kind = rows[-1]["operation_id"], rows[-1]["kind"]

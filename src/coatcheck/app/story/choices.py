@@ -36,7 +36,8 @@ def _choices(telling: Telling) -> Iterator[str]:
         ):
             yield from _given_up(telling)
         case _:
-            return
+            pass
+    yield from _set_aside(telling)
 
 
 def _uncertain(telling: Telling) -> Iterator[str]:
@@ -93,10 +94,31 @@ def _prepared(telling: Telling) -> Iterator[str]:
         yield "See why the account is paused, and let it go on once the cause is gone. Free; the dispatches that follow cost what they cost."
         yield "coatcheck providers list"
         yield f"coatcheck providers resume {word(operation.provider, 'PROVIDER')} {_REASON}"
+        yield from _cancel(telling)
     elif reason == "allowance":
         yield "See what the tenant may spend and what is held, and allow more if that is right. The dispatches that follow cost what they cost."
         yield f"coatcheck allowance show --tenant {word(operation.tenant_id, 'TENANT')}"
         yield f"coatcheck allowance set --tenant {word(operation.tenant_id, 'TENANT')} AMOUNT --unit {word(operation.unit, 'UNIT')}"
+        yield from _cancel(telling)
+    elif course is not None and course["parked_at"] is not None:
+        yield from _cancel(telling)
+
+
+def _cancel(telling: Telling) -> Iterator[str]:
+    yield "If it is not wanted any more, cancel it. Free: nothing of it is sent under its present authorisation."
+    yield f"coatcheck operations cancel {telling.name} {_REASON}"
+
+
+def _set_aside(telling: Telling) -> Iterator[str]:
+    """Messages that a person may take up once the cause is gone; deliveries all at once."""
+    messages = [each for each in telling.kept["messages"] if each["parked_at"] is not None]
+    if any(each["park_reason"] == "delivery_failed" for each in messages):
+        yield "Once the cause is gone, store the outputs again. Free: nothing is rendered again."
+        yield f"coatcheck operations redeliver {telling.name} {_REASON}"
+    for each in messages:
+        if each["park_reason"] in ("lease_count", "specification") and telling.operation.phase is not Phase.UNCERTAIN:
+            yield "Once the cause is gone, take its message up again. Free: it is under the rules that held before."
+            yield f"coatcheck messages resume {telling.name}.{each['lane']} {_REASON}"
 
 
 def _rejected(telling: Telling) -> Iterator[str]:
@@ -106,5 +128,7 @@ def _rejected(telling: Telling) -> Iterator[str]:
 
 
 def _given_up(telling: Telling) -> Iterator[str]:
+    yield "If the service may have it after all, look again, until a new deadline. Free."
+    yield f"coatcheck operations reobserve {telling.name} {_REASON}"
     yield "If the job is lost or not needed any more, write it off. Nothing is sent; what is held counts as spent, or with --released as not spent."
     yield f"coatcheck reconcile write-off {telling.name} {_REASON}"

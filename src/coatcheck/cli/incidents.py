@@ -1,0 +1,53 @@
+"""`incidents list`: what went against the protocol, counted, with the side on which it lies and what it means."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from coatcheck.app.library import Coatcheck
+from coatcheck.app.operating.views import Incident
+from coatcheck.cli.instants import instant_of
+from coatcheck.cli.lists import tell
+from coatcheck.cli.options import AsJson, Tenant, actor_of, utf8
+
+_COLUMNS = ("operation", "tenant", "kind", "boundary", "count", "first_at", "last_at", "meaning", "detail")
+
+
+def list_incidents(
+    *,
+    kind: Annotated[str | None, Parameter(help="Only of this kind.")] = None,
+    tenant: Tenant = None,
+    since: Annotated[
+        str | None, Parameter(help="Only what was seen since: an instant with an offset, or a date in UTC.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List protocol faults by operation, with what each means."""
+    if kind is not None:
+        utf8("--kind", kind)
+    if tenant is not None:
+        utf8("--tenant", tenant)
+    after = None if since is None else instant_of("--since", since)
+
+    async def run() -> None:
+        async with Coatcheck() as coatcheck:
+            found = coatcheck.for_operator(actor_of(None)).incidents(kind=kind, tenant_id=tenant, since=after)
+            await tell(found, _COLUMNS, _row, empty="no incident", as_json=as_json)
+
+    asyncio.run(run())
+
+
+def _row(each: Incident) -> Sequence[object]:
+    return (
+        each.operation_id,
+        each.tenant_id,
+        each.kind,
+        each.boundary,
+        each.count,
+        each.first_at,
+        each.last_at,
+        each.meaning,
+        each.detail,
+    )

@@ -1,0 +1,51 @@
+"""Lists while they are read: for programs a line each, for people a table for each screen, so that a long list begins at once."""
+
+from collections.abc import AsyncIterable, Callable, Sequence
+from typing import Protocol, TypeVar
+
+from coatcheck.cli.output import say, write_object
+
+SCREEN = 100
+"""Rows of one table."""
+
+
+class Told(Protocol):
+    """What has a form for programs."""
+
+    def as_json(self) -> dict[str, object]:
+        """The fields by name."""
+
+
+Each = TypeVar("Each", bound=Told)
+
+
+async def tell(
+    found: AsyncIterable[Each],
+    columns: Sequence[str],
+    row: Callable[[Each], Sequence[object]],
+    *,
+    empty: str,
+    as_json: bool,
+) -> None:
+    """Write a list; `empty` is said to people where it has nothing."""
+    count = 0
+    screen: list[Each] = []
+    async for each in found:
+        count += 1
+        if as_json:
+            write_object(each.as_json())
+            continue
+        screen.append(each)
+        if len(screen) == SCREEN:
+            _print(columns, map(row, screen))
+            screen = []
+    if screen:
+        _print(columns, map(row, screen))
+    if not count and not as_json:
+        say(empty)
+
+
+def _print(columns: Sequence[str], rows: "map[Sequence[object]]") -> None:
+    from coatcheck.cli.tables import show, table  # noqa: PLC0415 - for people only
+
+    show(table(columns, rows))
