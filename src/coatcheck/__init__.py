@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from coatcheck.core.operation import DeliveryState, Phase, RenderState
     from coatcheck.errors import (
         AdoptionRefused,
+        CandidateExists,
         CoatcheckError,
         CommitUnknown,
         Failed,
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AdoptionRefused",
+    "CandidateExists",
     "Coatcheck",
     "CoatcheckError",
     "CommitUnknown",

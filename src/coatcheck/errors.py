@@ -192,6 +192,12 @@ class Unconfirmed(Refused):
     code = "unconfirmed"
 
 
+class CandidateExists(Refused):
+    """The reply showed a job, and the service has it: that there is none cannot be said."""
+
+    code = "candidate_exists"
+
+
 class NotFound(CoatcheckError):
     """No such record for this caller. A foreign id and an unknown id give the same answer."""
 

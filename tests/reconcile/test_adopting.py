@@ -31,6 +31,7 @@ from coatcheck.app.story import flat
 from coatcheck.core import events as ev
 from coatcheck.core.foreign import usable_id
 from coatcheck.core.operation import OperationId, RemoteJobId
+from faults.stage import QUICK
 from reconcile.scene import Scene
 from store.ground import Ground
 
@@ -339,3 +340,16 @@ def test_an_instant_that_cannot_be_read_is_told_and_needs_force(scene: Scene) ->
         server.shutdown()
     kept = scene.rows("select reason from coatcheck.history where event = 'adopted'")
     assert "cannot be read" in str(kept)
+
+
+def test_what_replies_showed_is_not_mixed_up_by_force(slow_scene: Scene) -> None:
+    """Two cut replies, each with its job's id: neither operation is given the other's, and its own needs the usual force."""
+    scene = slow_scene
+    cut = {**QUICK, "create": {"kind": "cut", "at": -10, "times": 1}}
+    mine, theirs = scene.asked("ada", cut), scene.asked("bob", cut)
+    scene.work(**scene.changes)
+    for force in (False, True):
+        refused(scene, RemoteJobOwned, lambda force=force: adopt(scene, mine, scene.job_of(theirs), force=force))  # type: ignore[misc]
+    other = scene.job_of(scene.in_doubt("ada"))
+    assert scene.job_of(mine) in refused(scene, Overlap, lambda: adopt(scene, mine, other))
+    assert adopt(scene, mine, scene.job_of(mine), force=True).operation.remote_job_id == scene.job_of(mine)

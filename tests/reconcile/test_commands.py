@@ -179,7 +179,10 @@ def test_the_cost_of_several_redispatches_is_added_up(scene: Scene) -> None:
     prepared = scene.asked()
     error = refused(scene, 2, "reconcile", "redispatch", first, second, prepared, *WHY)
     assert error["code"] == "unconfirmed"
-    assert "10 credits of former dispatches count as spent, and 2 more POSTs will cost about 10 credits" in error["message"]
+    assert (
+        "10 credits of former dispatches count as spent, and 2 more POSTs will cost about 10 credits"
+        in error["message"]
+    )
     assert "1 more would be refused" in error["message"]
 
 
@@ -219,7 +222,7 @@ def test_an_empty_file_is_no_decision(scene: Scene) -> None:
 def test_orphans_are_listed_and_resolved(scene: Scene) -> None:
     terminal: Terminal = scene.terminal()
     assert terminal.run("orphans", "list").err == "no orphan\n"
-    operation = scene.in_doubt()
+    operation = scene.quiet()
     scene.decides(lambda eve: eve.write_off(operation, reason="lost", released=True))
     scene.rows(
         "with made as (insert into coatcheck.remote_jobs (account, remote_job_id, operation_id, dispatch_id, role, seen_at)"

@@ -9,6 +9,7 @@ from functools import partial
 import pytest
 
 from coatcheck import (
+    CandidateExists,
     Failed,
     NotQuiescent,
     Refused,
@@ -135,7 +136,7 @@ def test_what_was_refused_by_the_service_may_be_sent_again_at_the_cost_of_one_po
 def test_what_is_written_off_counts_as_spent_unless_it_is_released(
     scene: Scene, released: bool, money: tuple[int, int]
 ) -> None:
-    operation = scene.in_doubt()
+    operation = scene.quiet()
     made = write_off(scene, operation, released=released)
     assert made.operation.phase == "abandoned"
     assert (int(made.spent), int(made.released)) == (money[1], 5 - money[1])
@@ -283,3 +284,34 @@ def test_an_operation_whose_dispatch_row_is_gone_is_left_to_the_audit(scene: Sce
 def test_the_setting_is_off_unless_it_is_set(scene: Scene) -> None:
     assert load_settings({}, scene.folder).redispatch_by_two is False
     assert scene.settings(BY_TWO).redispatch_by_two is True
+
+
+def _shown(scene: Scene, *, exists: bool) -> str:
+    """An operation in doubt whose cut reply showed its job; the service has it, or does not know it any more."""
+    operation = scene.asked(job={**QUICK, "create": {"kind": "cut", "at": -10, "times": 1}})
+    scene.work()
+    if not exists:
+        scene.sim.script([{"on": "look", "times": "always", "kind": "status", "status": 404}])
+    scene.database.move_time(3600)
+    return operation
+
+
+def test_what_a_reply_showed_and_the_service_has_is_not_proven_absent(scene: Scene) -> None:
+    operation = _shown(scene, exists=True)
+    prove = partial(scene.decides, lambda eve: eve.prove_absent(operation, reason="why"))
+    assert scene.job_of(operation) in refused(scene, CandidateExists, prove)
+    scene.decides(lambda eve: eve.prove_absent(operation, reason="why", force=True))
+    assert "forced past" in str(scene.rows("select reason from coatcheck.history where event = 'proven_absent'"))
+
+
+def test_what_a_reply_showed_and_the_service_does_not_know_is_proven_absent(scene: Scene) -> None:
+    operation = _shown(scene, exists=False)
+    assert scene.decides(lambda eve: eve.prove_absent(operation, reason="why")).event == "proven_absent"
+
+
+def test_money_is_not_released_while_it_could_still_be_spent(scene: Scene) -> None:
+    operation = scene.in_doubt()
+    early = partial(scene.decides, lambda eve: eve.write_off(operation, reason="why", released=True))
+    refused(scene, NotQuiescent, early)
+    scene.database.move_time(3600)
+    assert scene.decides(lambda eve: eve.write_off(operation, reason="why", released=True)).released == Decimal(5)

@@ -58,15 +58,21 @@ def adopt(
 def prove_absent(
     *operations: Operations,
     reason: Reason,
+    force: Annotated[
+        bool, Parameter(negative="", help="Also where the reply showed a job; the service is not asked for it.")
+    ] = False,
     from_file: From = None,
     revision: Revision = None,
     actor: Actor = None,
     as_json: AsJson = False,
 ) -> int:
-    """Say that the service made no job: the hold is released and one more POST is authorised, which costs what it costs."""
+    """Say that the service made no job: the hold is released and one more POST is authorised, which costs what it costs.
+
+    Where the reply showed a job's id, the service is asked for it first.
+    """
 
     async def decide(handle: OperatorDecisions, line: Line, why: str) -> Decision:
-        return await handle.prove_absent(line.operation_id, reason=why, revision=line.revision)
+        return await handle.prove_absent(line.operation_id, reason=why, force=force, revision=line.revision)
 
     lines = lines_of(operations, from_file, revision)
     return decide_each(lines, decide, reason, actor, is_bulk=is_bulk_of(operations, from_file), as_json=as_json)

@@ -318,12 +318,13 @@ class RequestRedispatch(Decided):
 class WriteOff(Decided):
     """Give up on the remote job; the held amount counts as spent, or with `released` as not spent.
 
-    `stalled` says whether its lane is parked as stalled.
+    `stalled` says whether its lane is parked as stalled. Released it is refused before `quiescent_at`: a job could still come to be.
     """
 
     kind: ClassVar[EventKind] = EventKind.WRITE_OFF
     stalled: bool = False
     released: bool = False
+    quiescent_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

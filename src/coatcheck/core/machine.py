@@ -34,6 +34,11 @@ def early(_operation: Operation, event: ev.ProveAbsent | ev.Redispatch | ev.Requ
     return event.quiescent_at is not None and now < event.quiescent_at
 
 
+def released_early(_operation: Operation, event: ev.WriteOff, now: datetime) -> bool:
+    """The money is to be released while a paused worker could still spend it: `quiescent_at` lies ahead."""
+    return event.released and event.quiescent_at is not None and now < event.quiescent_at
+
+
 def foreign(operation: Operation, event: ev.Snapshot, _now: datetime) -> bool:
     """The snapshot names another remote job."""
     return event.remote_job_id != operation.remote_job_id
@@ -236,6 +241,7 @@ RULES: tuple[Rule, ...] = (
     Rule(Phase.UNCERTAIN, Kind.REDISPATCH, Phase.PREPARED, "redispatch_authorised", do.redispatch),
     Rule(Phase.UNCERTAIN, Kind.REQUEST_REDISPATCH, None, "too_early", Refused.NOT_QUIESCENT, early),
     Rule(Phase.UNCERTAIN, Kind.REQUEST_REDISPATCH, None, "redispatch_requested", do.request_redispatch),
+    Rule(Phase.UNCERTAIN, Kind.WRITE_OFF, None, "too_early", Refused.NOT_QUIESCENT, released_early),
     Rule(Phase.UNCERTAIN, Kind.WRITE_OFF, Phase.ABANDONED, "written_off", do.write_off),
     # the remote job is known
     *_known_job_rows(Phase.ACCEPTED),

@@ -74,6 +74,7 @@ class Overlapping:
     phase: Phase
     begun_at: datetime
     quiescent_at: datetime
+    candidate_id: RemoteJobId | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

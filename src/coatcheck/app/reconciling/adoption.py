@@ -33,6 +33,7 @@ from coatcheck.seams import Seams
 from coatcheck.store.db import Database
 from coatcheck.store.doubts import Overlapping, Recorded, Standing, overlapping, recorded
 
+OWN_CANDIDATE = "the job that its own reply showed"
 _KEPT = 5
 """Overlapping operations that the history names."""
 _SHOWN = 20
@@ -66,6 +67,7 @@ class Passed:
     elsewhere: tuple[Recorded, ...] = ()
     spends: bool = False
     is_untimed: bool = False
+    is_contradicted: bool = False
 
     @property
     def overridden(self) -> str:
@@ -84,6 +86,7 @@ class Passed:
                 for each in self.elsewhere[:_KEPT]
             ),
             *(["an instant of its creation that cannot be read"] if self.is_untimed else []),
+            *([OWN_CANDIDATE] if self.is_contradicted else []),
         ]
         return f"forced past {', and '.join(told)}" if told else ""
 
@@ -120,9 +123,20 @@ class Examination:
         if snapshot.is_creation_unreadable and not force:
             raise self._untimed()
         overlaps = await self._others(window)
+        shown = next((each for each in overlaps if each.candidate_id == self.remote_job_id), None)
+        if shown is not None:
+            raise self._theirs(shown)
+        is_contradicted = self.standing.candidate_id not in (None, self.remote_job_id)
+        if is_contradicted and not force:
+            raise self._contradicted()
         if overlaps and not force:
             raise self._overlap(overlaps)
-        return Passed(elsewhere=elsewhere, overlaps=overlaps, is_untimed=snapshot.is_creation_unreadable)
+        return Passed(
+            elsewhere=elsewhere,
+            overlaps=overlaps,
+            is_untimed=snapshot.is_creation_unreadable,
+            is_contradicted=is_contradicted,
+        )
 
     def _accounts(self) -> set[str]:
         """The operation's own account, and others by which the same service is known."""
@@ -176,6 +190,21 @@ class Examination:
             tenant_id=self.standing.operation.tenant_id,
             since=window.since,
             until=window.until,
+        )
+
+    def _theirs(self, found: Overlapping) -> RemoteJobOwned:
+        """A reply to another operation's POST showed this very id: a person who knows better decides that doubt first."""
+        return RemoteJobOwned(
+            f"expected a job that no other reply shows, got {quoted(self.remote_job_id)}, which the reply to"
+            f" {operation_text(found.operation_id)} shows",
+            next=f"adopt it for {operation_text(found.operation_id)}: what its reply shows is its job",
+        )
+
+    def _contradicted(self) -> Overlap:
+        return Overlap(
+            f"expected the job that this operation's own reply shows, {quoted(self.standing.candidate_id or '')},"
+            f" got {quoted(self.remote_job_id)}",
+            next="adopt the one that the reply shows; add --force only if the service's own records say otherwise",
         )
 
     def _overlap(self, found: tuple[Overlapping, ...]) -> Overlap:

@@ -1,4 +1,4 @@
-"""Remote jobs that may be the one in standing, from everywhere they can be named: for a person to look at, never acted on."""
+"""Remote jobs that may be the one in doubt, from everywhere they can be named: for a person to look at, never acted on."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -34,7 +34,7 @@ class Search:
         """The candidates, and one sentence on what the service was asked. A service that cannot be asked is no failure."""
         own = await self._own()
         if self.standing.operation.phase is not Phase.UNCERTAIN:
-            return tuple(own), "The service was not asked: nothing is in standing."
+            return tuple(own), "The service was not asked: nothing is in doubt any more."
         if not ask:
             return await self._marked(own), "The service was not asked."
         try:

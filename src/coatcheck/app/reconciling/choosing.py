@@ -32,7 +32,9 @@ def event_of(choice: Choice, standing: Standing, *, actor: str, reason: str, rel
         case Choice.REDISPATCH:
             return ev.Redispatch(actor=actor, reason=reason, quiescent_at=quiescent_at)
         case Choice.WRITE_OFF:
-            return ev.WriteOff(actor=actor, reason=reason, stalled=standing.is_stalled, released=released)
+            return ev.WriteOff(
+                actor=actor, reason=reason, stalled=standing.is_stalled, released=released, quiescent_at=quiescent_at
+            )
         case _:
             assert_never(choice)
 

@@ -5,22 +5,24 @@ from dataclasses import replace
 from decimal import Decimal
 
 from coatcheck.app.reading import Opened, read_story
-from coatcheck.app.reconciling.adoption import Examination
+from coatcheck.app.reconciling.adoption import OWN_CANDIDATE, Examination, seen
 from coatcheck.app.reconciling.candidates import Search
 from coatcheck.app.reconciling.choosing import event_of, possible, view_of
 from coatcheck.app.reconciling.deciding import Decider, unrecorded
 from coatcheck.app.reconciling.outcome import REQUESTED, cost_of, decision_of
 from coatcheck.app.reconciling.resolving import resolve_orphan
-from coatcheck.app.reconciling.service import provider_of
+from coatcheck.app.reconciling.service import asking_about, provider_of
 from coatcheck.app.reconciling.views import Choice, Cost, Decision, Doubt, Evidence, Resolution
 from coatcheck.app.reconciling.words import is_same_person, remote_job_id_of, revision_of, words_of
 from coatcheck.app.story import tell
+from coatcheck.app.story.wording import quoted
 from coatcheck.app.streamed import Streamed
 from coatcheck.config import Settings
 from coatcheck.core import events as ev
 from coatcheck.core.amounts import amount_of
 from coatcheck.core.identity import operation_text
-from coatcheck.errors import Refused, SecondPerson
+from coatcheck.core.operation import RemoteJobId
+from coatcheck.errors import CandidateExists, Refused, RemoteJobUnknown, SecondPerson
 from coatcheck.seams import Seams
 from coatcheck.store.doubts import Standing, doubts
 from coatcheck.store.orphans import Orphan, orphans
@@ -103,9 +105,39 @@ class OperatorDecisions:
         made = await self._decided(decider, standing, event, revision, spends=passed.spends)
         return replace(made, overlaps=tuple(operation_text(each.operation_id) for each in passed.overlaps))
 
-    async def prove_absent(self, operation_id: str, *, reason: str, revision: int | None = None) -> Decision:
-        """Say that the service made no job: the hold is released, and one more POST is authorised. Refused before `quiescent_at`."""
-        return await self._chosen(Choice.PROVE_ABSENT, operation_id, reason, revision)
+    async def prove_absent(
+        self, operation_id: str, *, reason: str, force: bool = False, revision: int | None = None
+    ) -> Decision:
+        """Say that the service made no job: the hold is released, and one more POST is authorised. Refused before `quiescent_at`.
+
+        Where the reply showed an id, the service is asked for it first: raises `CandidateExists` when it has the job, and `Unavailable` when
+        it cannot be asked. `force` asks nobody, and the history says so.
+        """
+        why = words_of("reason", reason)
+        decider = await self._decider()
+        standing = await decider.load(operation_id, revision)
+        event = self._event(Choice.PROVE_ABSENT, standing, why)
+        decider.step(standing, event, revision)
+        if standing.candidate_id is not None:
+            if force:
+                event = self._event(Choice.PROVE_ABSENT, standing, f"{why} (forced past {OWN_CANDIDATE})")
+            else:
+                await self._is_unknown(standing)
+        return await self._decided(decider, standing, event, revision)
+
+    async def _is_unknown(self, standing: Standing) -> None:
+        """The job that the reply showed is none that the service has. Raises `CandidateExists` and `Unavailable`."""
+        provider = provider_of(self._settings, standing.operation)
+        job = RemoteJobId(standing.candidate_id or "")
+        async with asking_about(provider, self._seams) as ask:
+            try:
+                seen(await ask.look(job), job)
+            except RemoteJobUnknown:
+                return
+        raise CandidateExists(
+            f"expected that the service made no job, got {quoted(job)}, which the reply showed and the service has",
+            next="adopt it if it is this operation's, redispatch to pay twice knowingly, or add --force if it is certainly another's",
+        )
 
     async def redispatch(self, operation_id: str, *, reason: str, revision: int | None = None) -> Decision:
         """Spend again: what the former dispatch holds counts as spent, and one more POST is authorised. Refused before `quiescent_at`.
