@@ -34,6 +34,7 @@ READING = {
     "allowance show": ["allowance", "show"],
     "charges report": ["charges", "report"],
     "stats": ["stats"],
+    "top": ["top", "--once"],
     "audit": ["audit"],
 }
 """Each command that needs the schema, with arguments that are right."""

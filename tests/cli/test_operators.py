@@ -8,7 +8,7 @@ from psycopg import sql
 
 import postgres
 from cli.terminal import Terminal
-from coatcheck.sim import ThreadedService
+from coatcheck.sim import ThreadedService, simulated_service
 from coatcheck.store.migrations import shipped
 from waiting import until
 
@@ -22,6 +22,7 @@ STATS_FIELDS = {
         "uncertain_count",
     ),
     *("waiting", "parked", "unclaimed_count", "queue_age_by_action_s", "due", "worker_count"),
+    *("uncertain_age_s", "uncertain_held", "held", "orphan_count"),
 }
 
 
@@ -134,6 +135,41 @@ def test_doctor_finds_a_sound_installation_sound(provided: Terminal) -> None:
     assert found["role"]["verdict"] == "warning"
     assert not (provided.folder / "outputs").exists()
     assert provided.run("doctor").code == 0
+
+
+def test_doctor_asks_each_service_for_a_job_that_cannot_be(provided: Terminal, service: ThreadedService) -> None:
+    """One GET: any answer will do but one that refuses the key. Nothing is sent that could cost."""
+    found = verdicts(provided, 0)
+    assert found["provider genace"]["verdict"] == "ok"
+    assert "answers" in found["provider genace"]["reading"]
+    assert service.posts == ()
+    with simulated_service(api_keys=frozenset({"another key"})) as strict:
+        denied = verdicts(provided, 5, COATCHECK_PROVIDERS__GENACE__BASE_URL=strict.base_url)["provider genace"]
+    assert (denied["verdict"], "401" in denied["reading"], "API_KEY" in denied["remedy"]) == ("failed", True, True)
+    away = verdicts(provided, 5, COATCHECK_PROVIDERS__GENACE__BASE_URL="http://127.0.0.1:9")["provider genace"]
+    assert (away["verdict"], "127.0.0.1" in away["reading"]) == ("failed", False)
+
+
+def test_doctor_tells_a_session_that_keeps_an_old_snapshot_and_a_wrong_isolation(
+    terminal: Terminal, database: postgres.Database
+) -> None:
+    """A transaction cannot be made ten minutes old at will, so the limit itself is tried where it is decided."""
+    assert verdicts(terminal, 0)["isolation"]["reading"] == "read committed"
+    with database.connect() as connection:
+        connection.execute(
+            sql.SQL("alter database {} set default_transaction_isolation = 'repeatable read'").format(
+                sql.Identifier(database.name)
+            )
+        )
+    wrong = verdicts(terminal, 5)["isolation"]
+    assert (wrong["verdict"], wrong["reading"]) == ("failed", "repeatable read")
+
+
+def test_doctor_tells_what_the_line_to_the_database_is(terminal: Terminal, database: postgres.Database) -> None:
+    found = verdicts(terminal, 0)
+    assert {found[name]["verdict"] for name in ("pooler", "tcp", "clock", "oldest snapshot")} == {"ok"}
+    assert found["pooler"]["reading"] == "none"
+    assert "agree" in found["clock"]["reading"] or " 0." in found["clock"]["reading"]
 
 
 def test_doctor_says_nothing_about_leases_that_no_provider_determines(terminal: Terminal) -> None:

@@ -1,12 +1,12 @@
 """Whether this installation can work: each check with its reading, its limit and the remedy. Checks leave nothing behind and never repair."""
 
-import enum
+import asyncio
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
-from coatcheck.config import ProviderSettings, Settings
-from coatcheck.config.names import provider_variable
+from coatcheck.app.around import line_checks, provider_check
+from coatcheck.app.check import Check, Verdict
+from coatcheck.config import Settings
 from coatcheck.config.sizing import LeaseSum, lease_arithmetic
 from coatcheck.delivery.trial import trouble_of
 from coatcheck.errors import CommitUnknown, SchemaMismatch, SettingInvalid, Unavailable
@@ -20,31 +20,13 @@ from coatcheck.store.db import Database
 from coatcheck.store.migrations import required_version
 from coatcheck.store.server import Server, inspect
 from coatcheck.store.stats import UNCLAIMED_S, Stats, read_stats
+from coatcheck.store.surroundings import look_around
 
 NEWEST_SERVER = 18
 
 
-class Verdict(enum.StrEnum):
-    """WARNING: it works and should not stay so. FAILED: something cannot work."""
-
-    OK = "ok"
-    WARNING = "warning"
-    FAILED = "failed"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
-    """One line of the report; `remedy` is empty where all is well."""
-
-    name: str
-    verdict: Verdict
-    reading: str
-    limit: str
-    remedy: str = ""
-
-
 def settings_checks(settings: Settings, seams: Seams) -> Iterator[Check]:
-    """What this machine tells: leases, providers and the sink."""
+    """What this machine tells: leases, providers, sink and spool."""
     for each in lease_arithmetic(settings).all:
         yield _lease(each, is_assumed=not settings.providers)
     if not settings.providers:
@@ -55,13 +37,16 @@ def settings_checks(settings: Settings, seams: Seams) -> Iterator[Check]:
             limit="at least one where workers run",
             remedy="set COATCHECK_PROVIDERS__GENACE__BASE_URL and COATCHECK_PROVIDERS__GENACE__API_KEY",
         )
-    for provider in settings.providers.values():
-        yield _provider(provider)
     yield _sink(settings.sink_path, seams)
     yield _spool(settings.home, seams)
 
 
-async def database_checks(settings: Settings, url: str, database: Database) -> list[Check]:
+async def provider_checks(settings: Settings, seams: Seams) -> list[Check]:
+    """What the services tell, all asked at once."""
+    return await asyncio.gather(*(provider_check(each, seams) for each in settings.providers.values()))
+
+
+async def database_checks(settings: Settings, url: str, database: Database, seams: Seams) -> list[Check]:
     """What the database tells, from the server up to the work that lies in it; it ends at the first thing that hides the rest."""
     try:
         server = await inspect(database)
@@ -75,6 +60,7 @@ async def database_checks(settings: Settings, url: str, database: Database) -> l
         return [*found, _failed("schema", error.message, f"version {required_version()}", error.next)]
     limit = f"version {required_version()}, or a later one that allows it"
     found.append(Check(name="schema", verdict=Verdict.OK, reading=f"version {version}", limit=limit))
+    found += line_checks(await look_around(url, seams.clock), settings.wake)
     return [*found, *_work(await read_stats(database))]
 
 
@@ -92,24 +78,6 @@ def _lease(each: LeaseSum, *, is_assumed: bool) -> Check:
     if each.fits:
         return Check(name=name, verdict=Verdict.OK, reading=reading, limit=limit)
     return _failed(name, reading, limit, f"raise {label} to {each.needed_s:g} or more, or remove it")
-
-
-def _provider(provider: ProviderSettings) -> Check:
-    """Presence only: a key is never shown, and a service is not called for the asking."""
-    name, limit = f"provider {provider.name}", "BASE_URL and API_KEY where workers run"
-    missing = [
-        label for label, value in (("BASE_URL", provider.base_url), ("API_KEY", provider.api_key)) if value is None
-    ]
-    if not missing:
-        return Check(name=name, verdict=Verdict.OK, reading="BASE_URL and API_KEY are set", limit=limit)
-    labels = " and ".join(provider_variable(provider.name, label) for label in missing)
-    return Check(
-        name=name,
-        verdict=Verdict.WARNING,
-        reading=f"no {' and no '.join(missing)}",
-        limit=limit,
-        remedy=f"set {labels} where workers run",
-    )
 
 
 def _sink(folder: Path, seams: Seams) -> Check:

@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from coatcheck.app.checkup import Check, Verdict, database_checks, settings_checks
+from coatcheck.app.check import Check, Verdict
+from coatcheck.app.checkup import database_checks, provider_checks, settings_checks
 from coatcheck.app.place import database_of
 from coatcheck.cli.ends import FINDINGS
 from coatcheck.cli.options import AsJson
@@ -17,7 +18,7 @@ _MARKS = {Verdict.OK: "✓", Verdict.WARNING: "!", Verdict.FAILED: "✗"}
 
 
 def doctor(*, as_json: AsJson = False) -> int:
-    """Check settings, leases, providers, sink, database, role, schema and what lies there unclaimed."""
+    """Check database, role, schema, pooler, clock, workers, leases, providers, sink and spool. Changes nothing."""
     settings, seams = load_settings(), Seams.real()
     found = [*asyncio.run(_asked(settings, seams)), *settings_checks(settings, seams)]
     is_sound = all(each.verdict is not Verdict.FAILED for each in found)
@@ -31,7 +32,8 @@ def doctor(*, as_json: AsJson = False) -> int:
 async def _asked(settings: Settings, seams: Seams) -> list[Check]:
     with database_of(settings, seams) as url:
         async with opened(url, seams=seams, name="doctor") as database:
-            return await database_checks(settings, url, database)
+            found = await database_checks(settings, url, database, seams)
+    return [*found, *await provider_checks(settings, seams)]
 
 
 def _print(found: Sequence[Check]) -> None:

@@ -26,6 +26,11 @@ def write_line(text: str) -> None:
     sys.stdout.write(text + "\n")
 
 
+def flush() -> None:
+    """Let whoever reads along have what was written."""
+    sys.stdout.flush()
+
+
 def say(text: str) -> None:
     """Talk goes to stderr."""
     print(text, file=sys.stderr, flush=True)

@@ -42,6 +42,7 @@ COMMANDS = {
     "allowance show": ("coatcheck.cli.allowance:show", "Show what tenants may spend, hold and spent."),
     "charges report": ("coatcheck.cli.charges:report", "Add up what was spent and is held."),
     "stats": ("coatcheck.cli.stats:stats", "Measures that tell the cause of a backlog."),
+    "top": ("coatcheck.cli.top:top", "Show the same, over and over."),
     "audit": ("coatcheck.cli.audit:audit", "Check the invariants on live data, reading only."),
     "doctor": ("coatcheck.cli.doctor:doctor", "Check settings, database, schema, leases and sink."),
     "sim": ("coatcheck.cli.sim:sim", "Run the simulated remote service."),

@@ -9,9 +9,11 @@ from coatcheck.cli.options import AsJson
 from coatcheck.cli.output import write_object
 from coatcheck.store.stats import Stats, read_stats
 
+COLUMNS = ("measure", "of", "reading")
+
 
 def stats(*, as_json: AsJson = False) -> None:
-    """Show queue age, action times, render age, lost renewals, stale writes, doubts and what waits."""
+    """Show queue age, action times, render age, lost renewals, stale writes, what waits, doubts and money held."""
 
     async def run() -> Stats:
         async with database() as (opened, _):
@@ -23,10 +25,11 @@ def stats(*, as_json: AsJson = False) -> None:
         return
     from coatcheck.cli.tables import show, table  # noqa: PLC0415 - for people only
 
-    show(table(("measure", "of", "reading"), _rows(found)))
+    show(table(COLUMNS, rows(found)))
 
 
-def _rows(found: Mapping[str, object]) -> Iterator[tuple[str, str, object]]:
+def rows(found: Mapping[str, object]) -> Iterator[tuple[str, str, object]]:
+    """The measures as a table's rows, those that have parts with a row for each."""
     for measure, value in found.items():
         if not isinstance(value, Mapping):
             yield measure, "", _reading(value)

@@ -1,11 +1,15 @@
 """`worker`: runs until it is told to stop. SIGTERM and the first interrupt drain it; the second one stops it, which may leave doubt."""
 
 import asyncio
+import logging
 import signal
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
+from coatcheck.app.health import health
 from coatcheck.app.place import database_of
 from coatcheck.app.workplace import ROLES, worker_of
 from coatcheck.cli import logs
@@ -25,6 +29,18 @@ from coatcheck.store import schema
 from coatcheck.store.blocking import connected
 from coatcheck.workers.loop import Worker
 
+logger = logging.getLogger(__name__)
+
+_LAST_PORT = 65_535
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Place:
+    """Where the worker answers machines."""
+
+    host: str
+    port: int
+
 
 def worker(
     *,
@@ -35,9 +51,16 @@ def worker(
     log_level: Annotated[
         Literal["debug", "info", "warning", "error"], Parameter(help="What is logged on stderr.")
     ] = "info",
+    health_port: Annotated[
+        int | None, Parameter(help="Serve /healthz, /readyz and /metrics there; 0 takes a free port and says which.")
+    ] = None,
+    health_host: Annotated[
+        str, Parameter(help="The address of that port; anybody who reaches it can read.")
+    ] = "127.0.0.1",
     _as_json: AsJson = False,
 ) -> int:
     """Dispatch, observe, deliver and reconcile. Says `ready` with the worker's name on stderr once it leases."""
+    _check_port(health_port)
     chosen = _roles(roles)
     settings, seams = load_settings(), Seams.real()
     check_leases(settings)
@@ -51,7 +74,13 @@ def worker(
     with database_of(settings, seams) as url:
         with connected(url, "worker") as connection:
             schema.check_schema(connection)
-        return asyncio.run(_run(settings, url, seams, chosen, until_idle=until_idle))
+        place = None if health_port is None else _Place(host=health_host, port=health_port)
+        return asyncio.run(_run(settings, url, seams, chosen, until_idle=until_idle, place=place))
+
+
+def _check_port(port: int | None) -> None:
+    if port is not None and not 0 <= port <= _LAST_PORT:
+        raise Refused(f"--health-port: expected 0 to {_LAST_PORT}, got {port}", next="0 takes any that is free")
 
 
 def _check_sink(settings: Settings, seams: Seams) -> None:
@@ -83,8 +112,15 @@ def _check_descriptors(settings: Settings) -> None:
         )
 
 
-async def _run(settings: Settings, url: str, seams: Seams, roles: list[Action], *, until_idle: bool) -> int:
-    async with worker_of(settings, url, seams=seams, roles=roles) as (running, incarnation):
+async def _run(
+    settings: Settings, url: str, seams: Seams, roles: list[Action], *, until_idle: bool, place: _Place | None
+) -> int:
+    async with AsyncExitStack() as stack:
+        running, incarnation = await stack.enter_async_context(worker_of(settings, url, seams=seams, roles=roles))
+        if place is not None:
+            asked = health(running, incarnation, url, host=place.host, port=place.port, seams=seams)
+            port = await stack.enter_async_context(asked)
+            logger.info("health", extra={"host": place.host, "port": port})
         course = asyncio.ensure_future(running.run(until_idle=until_idle))
         _obey_signals(running)
         say(f"ready {incarnation}")

@@ -15,8 +15,9 @@ SEEN_S = 20.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stats:
-    """Ages in seconds and 0 where there is nothing of that age; durations in milliseconds; counts of lanes, by reason.
+    """Ages in seconds and 0 where there is nothing of that age; durations in milliseconds; counts of lanes, by reason; amounts by unit.
 
+    `held` is what unfinished operations hold and nobody charged yet; `uncertain_held` is the part of it whose end a person has to find out.
     What comes from the workers' own reports (`action_ms`, `stale_count`, `lease_renewal_failures_count`) adds up over all that ever ran.
     """
 
@@ -27,6 +28,10 @@ class Stats:
     waiting: Mapping[str, int]
     parked: Mapping[str, int]
     uncertain_count: int
+    uncertain_age_s: float
+    uncertain_held: Mapping[str, Decimal]
+    held: Mapping[str, Decimal]
+    orphan_count: int
     remote_render_age_s: float
     stale_count: Mapping[str, int]
     action_ms: Mapping[str, Mapping[str, int | float | Decimal]]
@@ -37,4 +42,7 @@ class Stats:
 async def read_stats(database: Database) -> Stats:
     """All of them, as of one instant."""
     rows = await database.fetch(statement("store", "read_stats"), {"unclaimed_s": UNCLAIMED_S, "seen_s": SEEN_S})
-    return Stats(**rows[0])
+    row = dict(rows[0])
+    # amounts come as text: through JSON's numbers they would be doubles
+    row |= {name: {unit: Decimal(held) for unit, held in row[name].items()} for name in ("held", "uncertain_held")}
+    return Stats(**row)

@@ -25,6 +25,7 @@ from coatcheck.workers.desk import Desk, Work
 from coatcheck.workers.lessor import Lessor
 from coatcheck.workers.listener import Bedtime
 from coatcheck.workers.renewal import Renewer, settled
+from coatcheck.workers.tally import Tally
 
 logger = logging.getLogger(__name__)
 
@@ -92,6 +93,16 @@ class Worker:
     def is_stopped(self) -> bool:
         """Whether it was told to end at once."""
         return self._stopped
+
+    @property
+    def is_draining(self) -> bool:
+        """Whether it leases nothing any more."""
+        return self._draining.is_set()
+
+    @property
+    def tally(self) -> Tally:
+        """What it counts about itself."""
+        return self._desk.tally
 
     def drain(self) -> None:
         """Stop leasing, let dispatches finish, give the rest back, then end. May be called from a signal handler.

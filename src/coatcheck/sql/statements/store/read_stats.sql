@@ -1,6 +1,6 @@
 -- purpose: the measures that tell a backlog's cause, in one pass over each table
 -- guard: none: reading decides nothing
--- index: none for the outbox, which holds only what is unfinished; operations_pkey
+-- index: none for the outbox, which holds only what is unfinished; operations_pkey, dispatches_number, remote_jobs_orphans_idx
 with clock as (
   select coatcheck.due_now() as at
 ),
@@ -35,6 +35,29 @@ renders as (
   cross join clock
   where lanes.lane = 0 and operation.phase in ('accepted', 'submission_failed') and operation.final_at is null
 ),
+-- by way of the outbox, as an operation is not finished before its money is settled; what waits to be sent holds nothing
+sent as materialized (
+  select operation.operation_id, operation.phase = 'uncertain' as is_uncertain, operation.dispatch_id = dispatch.dispatch_id as is_last,
+    extract(epoch from clock.at - dispatch.begun_at)::float8 as age_s, dispatch.unit,
+    case when dispatch.settled_at is null then dispatch.held else 0 end as held
+  from lanes
+  join coatcheck.operations as operation on operation.operation_id = lanes.operation_id
+  join coatcheck.dispatches as dispatch on dispatch.operation_id = lanes.operation_id
+  cross join clock
+  where lanes.lane = 0 and lanes.action <> 'dispatch'
+),
+holds as (
+  select unit, sum(held) as held
+  from sent
+  where held > 0
+  group by unit
+),
+risks as (
+  select unit, sum(held) as held
+  from sent
+  where held > 0 and is_uncertain
+  group by unit
+),
 staleness as (
   select cause.key as cause, sum(cause.value::bigint) as stale_count
   from coatcheck.workers as known
@@ -57,6 +80,10 @@ select
   coalesce((select jsonb_object_agg(park_reason, lane_count) from parks), '{}') as parked,
   coalesce((select lane_count from parks where park_reason = 'uncertain'), 0)
     + coalesce((select lane_count from waits where wait_reason = 'lookup'), 0) as uncertain_count,
+  coalesce((select max(age_s) from sent where is_uncertain and is_last), 0) as uncertain_age_s,
+  coalesce((select jsonb_object_agg(unit, held::text) from risks), '{}') as uncertain_held,
+  coalesce((select jsonb_object_agg(unit, held::text) from holds), '{}') as held,
+  (select count(*) from coatcheck.remote_jobs as job where job.role = 'orphan' and job.resolved_at is null) as orphan_count,
   coalesce((select age_s from renders), 0) as remote_render_age_s,
   coalesce((select jsonb_object_agg(cause, stale_count) from staleness), '{}') as stale_count,
   coalesce((select jsonb_object_agg(action, jsonb_build_object(
