@@ -105,7 +105,9 @@ class Actor:
                 self.ground.run(line.fetch(statement("queue", "retry_waiting"), {"provider": [ACCOUNT]}))
             case _:
                 pass
-        self.ground.run(line.fetch(statement("store", "resume_provider"), {"name": ACCOUNT}))
+        self.ground.run(
+            line.fetch(statement("store", "resume_provider"), {"name": ACCOUNT, "reason": "r", "actor": "a"})
+        )
 
     def incident(self) -> None:
         chosen = self.chance.sample(self.operation_ids, 15)

@@ -16,6 +16,7 @@ from coatcheck.queue.leases import Acknowledge, Release, SetAside
 from coatcheck.store.incidents import Note, note
 from coatcheck.store.operations import story
 from coatcheck.store.pauses import listed, pause, resume
+from coatcheck.store.whereabouts import check
 from store.ground import Ground, look, stored
 
 REQUEST = json.dumps({"v": 1, "tenant_id": "t", "operation_key": "k", "provider": "genace", "specification_text": "{}"})
@@ -52,7 +53,9 @@ def test_a_worker_needs_no_more_than_its_role_for_a_whole_life(worker: Ground) -
         note(worker.line, [Note(operation_id=other, incident=Incident(kind="k", boundary=Boundary.OURS, detail="d"))])
     )
     worker.run(pause(worker.line, "genace", reason="r", actor="a"))
-    worker.run(resume(worker.line, "genace"))
+    worker.run(resume(worker.line, "genace", reason="r", actor="a"))
+    worker.sql("update coatcheck.installation set timeline = 77")
+    assert worker.run(check(worker.line, worker="w", promotion_is_safe=False)) is not None
     assert len(worker.run(listed(worker.line))) == 1
     assert len(worker.run(story(worker.line, operation_id))["history"]) == 6
 

@@ -1,7 +1,7 @@
 """Composes one worker from the settings: connections, committers, handlers, and the background tasks around the loop.
 
 Six PostgreSQL connections at most: two for committers, one for reads, one for leases, one that listens, and one aside for what may have to
-wait: replays, and the worker's own account of itself.
+wait: replays, the watch over restores, and the worker's own account of itself.
 """
 
 import asyncio
@@ -50,6 +50,7 @@ from coatcheck.workers.replaying import Replayer
 from coatcheck.workers.report import Reporter
 from coatcheck.workers.spooling import Spooling
 from coatcheck.workers.tally import Tally
+from coatcheck.workers.vigil import Vigil
 
 logger = logging.getLogger(__name__)
 
@@ -87,6 +88,9 @@ async def worker_of(
         lines = _Lines(
             **{name: await stack.enter_async_context(opened(url, seams=seams, name=name)) for name in _Lines.__slots__}
         )
+        vigil = Vigil(lines.aside, worker=incarnation, promotion_is_safe=settings.promotion_is_safe, seams=seams)
+        # before the configured names are made known: what is new where nobody compared yet is paused
+        await _prompt([await _begun(stack, vigil.look, vigil.run)])
         await register(lines.leases, settings)
         sink = FileSink(settings.sink_path, seams=seams)
         if Action.DELIVER in roles:

@@ -22,7 +22,7 @@ _COLUMNS = ("name", "account", "kind", "estimate", "unit", "paused at", "reason"
 
 
 def list_providers(*, as_json: AsJson = False) -> None:
-    """List the providers that a worker or a pause has made known."""
+    """List the providers that a worker or a pause has made known; a reason that begins with `restored` needs a look at the service first."""
 
     async def run() -> list[ProviderRow]:
         async with database() as (opened, _):
@@ -103,7 +103,7 @@ def resume(name: Name, /, *, reason: Reason, actor: Actor = None, as_json: AsJso
     async def run() -> ProviderRow:
         async with database() as (opened, settings):
             await _make_known(opened, settings, name)
-            return await pauses.resume(opened, name)
+            return await pauses.resume(opened, name, reason=why, actor=who)
 
     found = asyncio.run(run())
     if as_json:

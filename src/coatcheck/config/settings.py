@@ -117,6 +117,7 @@ class Settings:
     output_max_bytes: int
     output_hosts: OutputHosts
     redispatch_by_two: bool
+    promotion_is_safe: bool
     lease: LeaseSettings
     concurrency: ConcurrencySettings
     providers: Mapping[str, ProviderSettings]

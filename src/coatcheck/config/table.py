@@ -108,6 +108,13 @@ TOP: Sequence[Setting] = (
         meaning="Whether a redispatch, which costs money, takes two persons: one asks for it, another one carries it out.",
         default=False,
     ),
+    Setting(
+        name="promotion_is_safe",
+        read=values.flag,
+        expected="true or false",
+        meaning="Whether dispatch goes on after a standby was promoted: true only where every standby that may be promoted is synchronous.",
+        default=False,
+    ),
 )
 
 LEASE: Sequence[Setting] = tuple(

@@ -26,6 +26,9 @@ class ProviderRow:
     dispatch_paused_at: datetime | None
     dispatch_pause_reason: str | None
     dispatch_paused_by: str | None
+    dispatch_resumed_at: datetime | None
+    dispatch_resume_reason: str | None
+    dispatch_resumed_by: str | None
 
 
 async def register(database: Database, settings: Settings) -> None:
@@ -49,9 +52,9 @@ async def pause(database: Database, name: str, *, reason: str, actor: str) -> Pr
     return await _change(database, "pause_provider", name, {"name": name, "reason": reason, "actor": actor})
 
 
-async def resume(database: Database, name: str) -> ProviderRow:
-    """Let the account dispatch again and make due what waited for it, in one transaction."""
-    return await _change(database, "resume_provider", name, {"name": name})
+async def resume(database: Database, name: str, *, reason: str, actor: str) -> ProviderRow:
+    """Let the account dispatch again and make due what waited for it, in one transaction. Reason and actor are kept until the next time."""
+    return await _change(database, "resume_provider", name, {"name": name, "reason": reason, "actor": actor})
 
 
 async def change(database: Database, name: str, *, default_estimate: Decimal | None, unit: str | None) -> ProviderRow:

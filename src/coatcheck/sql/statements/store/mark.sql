@@ -1,5 +1,5 @@
 -- purpose: commit "may be sent from now on" for a batch of prepared operations
--- guard: revision, phase prepared, not withdrawn, due, account not paused, allowance; the unique index on the authorisation behind it
+-- guard: revision, phase prepared, not withdrawn, due, account not paused, the server the last marks were made on, allowance; the unique index on the authorisation behind it
 -- index: operations_pkey, allowances_pkey, dispatches_authorisation_idx, outbox_pkey
 with input as materialized (
   select *
@@ -23,6 +23,14 @@ accounts as materialized (
   order by held.name
   for share
 ),
+-- on another server, or on a new timeline of this one, nothing is marked until that was noticed and a person resumed
+astray as materialized (
+  select held.only_row
+  from coatcheck.installation as held
+  cross join coatcheck.whereabouts() as here
+  where (held.system_identifier, held.timeline, held.made_as)
+    is distinct from (here.system_identifier, here.timeline, here.made_as)
+),
 -- all of a tenant's marks wait here for one another, so that a limit is never passed
 purses as materialized (
   select held.tenant_id, held.unit, held.ceiling, held.ceiling - held.held - held.charged as left_over
@@ -41,7 +49,7 @@ standing as materialized (
         -- asked after any wait for the lock: a deadline may have passed meanwhile
         or locked.cancel_requested_at is not null or locked.dispatch_by_at <= coatcheck.lease_now()
         or locked.not_before_at > coatcheck.lease_now() then 'stale'
-      when exists (
+      when exists (select from astray) or exists (
         select from accounts
         where (accounts.name = locked.provider or accounts.account = input.account) and accounts.dispatch_paused_at is not null)
         then 'paused'

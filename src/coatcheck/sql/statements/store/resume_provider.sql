@@ -26,6 +26,9 @@ resumed as (
     dispatch_paused_at = null,
     dispatch_pause_reason = null,
     dispatch_paused_by = null,
+    dispatch_resumed_at = coatcheck.lease_now(),
+    dispatch_resume_reason = %(reason)s,
+    dispatch_resumed_by = %(actor)s,
     forbidden_count = 0
   from affected
   where provider.name = affected.name
