@@ -49,7 +49,9 @@ def test_every_operation_is_uncertain_unless_the_whole_reply_arrived(stage: Stag
         assert kept == own[: max(0, len(body) - (whole - at))]
         # the id is a candidate from the byte on that ends it, and an acceptance only with the last one
         shown = b'"' + made[operation_id] + b'"' in kept and at < whole
-        assert record.dispatches[operation_id][0]["candidate_id"] == (made[operation_id].decode() if shown else None), at
+        assert record.dispatches[operation_id][0]["candidate_id"] == (made[operation_id].decode() if shown else None), (
+            at
+        )
     # and no amount of time makes another POST of any of them
     stage.finish()
     assert len(stage.sim.posts) == whole + 2

@@ -349,7 +349,7 @@ def test_what_replies_showed_is_not_mixed_up_by_force(slow_scene: Scene) -> None
     mine, theirs = scene.asked("ada", cut), scene.asked("bob", cut)
     scene.work(**scene.changes)
     for force in (False, True):
-        refused(scene, RemoteJobOwned, lambda force=force: adopt(scene, mine, scene.job_of(theirs), force=force))  # type: ignore[misc]
+        refused(scene, RemoteJobOwned, partial(adopt, scene, mine, scene.job_of(theirs), force=force))
     other = scene.job_of(scene.in_doubt("ada"))
     assert scene.job_of(mine) in refused(scene, Overlap, lambda: adopt(scene, mine, other))
     assert adopt(scene, mine, scene.job_of(mine), force=True).operation.remote_job_id == scene.job_of(mine)

@@ -80,7 +80,7 @@ class Spender:
         decisions: list[ev.Event] = [
             ev.ProveAbsent(**BY, quiescent_at=LONG_AGO),
             ev.Redispatch(**BY, quiescent_at=LONG_AGO),
-            ev.WriteOff(**BY, stalled=True, released=self.chance.random() < 0.5),
+            ev.WriteOff(actor=BY["actor"], reason=BY["reason"], stalled=True, released=self.chance.random() < 0.5),
         ]
         match operation.phase:
             case Phase.PREPARED:

@@ -104,8 +104,7 @@ async def worker_of(
         lessor = Lessor(
             leases, lines.leases, _capacities(settings, sums, roles), seams, lookups=_lookups(settings, roles)
         )
-        spool = Spool(Folder(settings.home), await installation_of(lines.leases), incarnation)
-        stack.callback(spool.close)
+        spool = await _spool(stack, settings, lines, incarnation)
         desk = _desk(lines, incarnation, seams, lessor, renewer, spool, tally)
         reporter = Reporter(lines.aside, worker=incarnation, version=VERSION, roles=roles, tally=tally, seams=seams)
         beginnings = [await _begun(stack, reporter.report, reporter.run)]
@@ -130,6 +129,13 @@ async def worker_of(
             await desk.close()
             if not worker.is_stopped:
                 await _report_the_end(reporter)
+
+
+async def _spool(stack: AsyncExitStack, settings: Settings, lines: _Lines, incarnation: str) -> Spool:
+    """This worker's own spool, for replies to the installation that the database is."""
+    spool = Spool(Folder(settings.home), await installation_of(lines.leases), incarnation)
+    stack.callback(spool.close)
+    return spool
 
 
 async def _report_the_end(reporter: Reporter) -> None:
