@@ -112,7 +112,8 @@ async def worker_of(
             replayer = Replayer(spool, desk, lines.aside)
             beginnings.append(await _begun(stack, replayer.replay, replayer.run))
         await _prompt(beginnings)
-        if settings.wake is Wake.NOTIFY:
+        notified = settings.wake is Wake.NOTIFY
+        if notified:
             await _in_background(stack, listen(url, lessor.wake, seams))
         worker = Worker(
             desk=desk,
@@ -121,14 +122,12 @@ async def worker_of(
             handlers=_handlers(settings, sums, desk, gets, cancels, sink, tls),
             scope=_scope(settings, roles),
             leases=leases,
-            bedtime=Bedtime(leases, seams) if settings.wake is Wake.NOTIFY else None,
+            bedtime=Bedtime(leases, seams) if notified else None,
         )
         try:
             yield worker, incarnation
         finally:
-            await desk.close()
-            if not worker.is_stopped:
-                await _report_the_end(reporter)
+            await _end(desk, worker, reporter)
 
 
 async def _spool(stack: AsyncExitStack, settings: Settings, lines: _Lines, incarnation: str) -> Spool:
@@ -136,6 +135,13 @@ async def _spool(stack: AsyncExitStack, settings: Settings, lines: _Lines, incar
     spool = Spool(Folder(settings.home), await installation_of(lines.leases), incarnation)
     stack.callback(spool.close)
     return spool
+
+
+async def _end(desk: Desk, worker: Worker, reporter: Reporter) -> None:
+    """Write what waits; a worker that was stopped at once reports no more."""
+    await desk.close()
+    if not worker.is_stopped:
+        await _report_the_end(reporter)
 
 
 async def _report_the_end(reporter: Reporter) -> None:
