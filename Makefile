@@ -1,12 +1,19 @@
 # Everything sets itself up; nothing is done twice. `make help` lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help demo test check test-system matrix docs catalogue lock wheel clean
+.PHONY: help demo test lab check test-system matrix docs catalogue lock wheel clean
 
 BIN := .venv/bin
 JOBS ?= 2
 PYTEST := python -m pytest -n $(JOBS)
 # What says something new about another version of PostgreSQL: its SQL, its locks, its crashes, and one worker on top.
-ON_15 := tests/store tests/queue tests/enqueue tests/faults/test_database_outages.py tests/cli/test_worker.py
+ON_15 := $(addprefix tests/store/test_,$(addsuffix .py,statements schema roles mark conclude snapshot deliver decide history failover \
+	deadlocks plans allowances settlement committer_on_a_server)) tests/queue tests/enqueue \
+	tests/faults/test_database_outages.py tests/cli/test_worker.py
+# What takes its time: every byte cut, servers of their own, real waits. Run it after a change to what it watches, and before a release.
+LAB := tests/store/test_cut_commits.py tests/store/test_unconfirmed_commits.py tests/store/test_allowance_races.py \
+	tests/store/test_migrations_killed.py tests/store/test_migrations_under_load.py tests/faults/test_spool.py \
+	tests/faults/test_unknown_saves.py tests/faults/test_restored.py tests/faults/test_side_by_side.py \
+	tests/operating/test_messages.py
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate
 export PYTHON
 
@@ -17,9 +24,13 @@ demo: ## the whole story on an embedded PostgreSQL and a simulated service, then
 	@scripts/set-up demo
 	@$(BIN)/coatcheck demo
 
-test: ## every test that needs nothing but Python
+test: ## every test that needs nothing but Python and little time
 	@scripts/set-up dev
-	@$(BIN)/$(PYTEST) -m "not system"
+	@$(BIN)/$(PYTEST) -m "not system" $(addprefix --ignore=,$(LAB))
+
+lab: ## the tests that take their time: every byte cut, servers of their own, real waits
+	@scripts/set-up dev
+	@$(BIN)/$(PYTEST) -m "not system" $(LAB)
 
 check: ## lint, format, types, import directions
 	@scripts/set-up dev
