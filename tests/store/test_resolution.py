@@ -63,7 +63,7 @@ def test_a_step_is_found_once_it_is_there_and_not_before(ground: Ground, kind: s
     assert found(ground, save) == (Saved(status=Status.UNKNOWN) if is_mark else None)
     (written,) = ground.write([save])
     assert found(ground, save) == replace(
-        written, status=Status.UNKNOWN if is_mark else Status.APPLIED, lease_token=None
+        written, status=Status.UNKNOWN if is_mark else Status.APPLIED, lease_token=None, held=None, unit=None
     )
 
 

@@ -251,7 +251,8 @@ disputes as materialized (
 ),
 incidents as (
   insert into coatcheck.incidents as held (operation_id, kind, boundary, detail, first_at, last_at)
-  select fault.operation_id, fault.kind, fault.boundary, fault.detail, clock.at, clock.at
+  -- two replies of a batch may dispute one owner's job: a row may be named once only
+  select distinct on (fault.operation_id, fault.kind) fault.operation_id, fault.kind, fault.boundary, fault.detail, clock.at, clock.at
   from judged
   left join disputes using (operation_id)
   cross join lateral (select coatcheck.lease_now() as at) as clock
