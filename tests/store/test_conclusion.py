@@ -1,12 +1,15 @@
 """How a worker sees the end of a POST through: again and again while the operation moves, and to an end in every case."""
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 
 from coatcheck.core import events as ev
 from coatcheck.core.operation import Operation, RemoteJobId
 from coatcheck.workers.conclusion import Ended, conclude
 from store.desks import desk_on
 from store.ground import SEEN, Ground
+from store.test_failover import forget_mark
+from waiting import until
 
 JOB = RemoteJobId("job-1")
 
@@ -74,3 +77,25 @@ def test_an_id_finds_its_operation_after_the_sweep(ground: Ground) -> None:
     ground.happen(operation_id, ev.LeaseEnded())
     see_through(ground, marked, ev.Accepted(dispatch_id=dispatch_id, remote_job_id=JOB))
     assert ground.operation(operation_id).remote_job_id == JOB
+
+
+def test_a_doubt_whose_mark_was_lost_is_not_forgotten_while_the_operation_moves(ground: Ground) -> None:
+    """The save waits for somebody's lock, comes too late, and the reloaded record says prepared: nothing may be sent again by that."""
+    operation_id = ground.enqueue("k")
+    dispatch_id = ground.mark(operation_id)
+    marked = ground.operation(operation_id)
+    forget_mark(ground, operation_id, dispatch_id)
+    with ground.database.connect() as connection, ThreadPoolExecutor() as pool:
+        connection.execute("begin")
+        connection.execute("update coatcheck.operations set revision = revision + 1")
+        connection.execute(
+            "insert into coatcheck.history select operation_id, 1, 'noted', 'p', at, to_phase, to_phase, to_render_state,"
+            " to_render_state, to_delivery_state, to_delivery_state from coatcheck.history"
+        )
+        doubted = ev.Doubted(dispatch_id=dispatch_id, cause="cut")
+        ending = pool.submit(see_through, ground, marked, doubted)
+        until(lambda: ground.lock_waiters() == 1)
+        connection.execute("commit")
+        ending.result(timeout=20)
+    operation = ground.operation(operation_id)
+    assert (operation.phase, operation.dispatch_id) == ("uncertain", dispatch_id)

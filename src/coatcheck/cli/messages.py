@@ -8,7 +8,6 @@ from cyclopts import Parameter
 
 from coatcheck.app.library import Coatcheck
 from coatcheck.app.operating.operator import Operator
-from coatcheck.app.operating.views import Message
 from coatcheck.app.reconciling.views import Decision
 from coatcheck.app.streamed import Streamed
 from coatcheck.cli.chosen import Revision, decide_each
@@ -17,6 +16,7 @@ from coatcheck.cli.lists import tell
 from coatcheck.cli.options import Actor, AsJson, Reason, actor_of, utf8
 from coatcheck.core.actions import Action, ParkReason, WaitReason
 from coatcheck.errors import Refused
+from coatcheck.store.messages import Message
 
 _LIVE = ("message", "tenant", "provider", "action", "phase", "due at", "waits for", "times", "leased by")
 _PARKED = (

@@ -1,22 +1,29 @@
 """Messages as a person reads them: what waits, for what, and what was set aside. Reading takes no lease."""
 
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from coatcheck.core.identity import operation_text
 from coatcheck.core.operation import OperationId
-from coatcheck.store.db import Database
+from coatcheck.store.db import Database, Row
 from coatcheck.store.operations import PAGE
 from coatcheck.store.statements import statement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
-    """One row of the outbox, with whose it is, and for what is set aside the cause that is recorded elsewhere, where it is none of its own."""
+class Message:
+    """One instruction that is kept. `message_id` is `<operation_id>.<lane>`; `tenant_id` is None where the operation is gone.
 
-    operation_id: OperationId
+    `lease_count` counts the leases in a row that ended badly, the present one included; `first_leased_at` and `last_leased_at` are the first
+    and the last of them. `last_error` is the class of an error, `lease_ended` where a worker died or hung, or the recorded cause of a
+    delivery or of a doubt.
+    """
+
+    message_id: str
+    operation_id: str
     tenant_id: str | None
     provider: str
     account: str | None
@@ -37,27 +44,31 @@ class Kept:
     first_leased_at: datetime | None
     last_leased_at: datetime | None
 
+    def as_json(self) -> dict[str, object]:
+        """The fields by name."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
 
 async def messages(
     database: Database, *, action: str | None, provider: str | None, waiting: str | None
-) -> AsyncIterator[Kept]:
+) -> AsyncIterator[Message]:
     """Every message that fits, in keyset order, those that are set aside among them."""
     wanted = {"action": action, "provider": provider, "wait_reason": waiting}
     async for found in _pages(database, statement("store", "list_messages"), wanted):
         yield found
 
 
-async def parked(database: Database, *, reason: str | None) -> AsyncIterator[Kept]:
+async def parked(database: Database, *, reason: str | None) -> AsyncIterator[Message]:
     """Every message that is set aside, for one reason or any."""
     async for found in _pages(database, statement("store", "list_parked"), {"park_reason": reason}):
         yield found
 
 
-async def load_message(database: Database, operation_id: OperationId, lane: int) -> Kept | None:
+async def load_message(database: Database, operation_id: OperationId, lane: int) -> Message | None:
     """One message by its address."""
     parameters = {"operation_id": operation_id, "lane": lane}
     rows = await database.fetch(statement("store", "load_message"), parameters)
-    return Kept(**rows[0]) if rows else None
+    return _message(rows[0]) if rows else None
 
 
 async def outputs_at_rest(database: Database, operation_id: OperationId) -> tuple[int, ...]:
@@ -66,13 +77,18 @@ async def outputs_at_rest(database: Database, operation_id: OperationId) -> tupl
     return tuple(row["output_index"] for row in rows)
 
 
-async def _pages(database: Database, page: str, wanted: Mapping[str, Any]) -> AsyncIterator[Kept]:
+async def _pages(database: Database, page: str, wanted: Mapping[str, Any]) -> AsyncIterator[Message]:
     after, after_lane = UUID(int=0), -1
     while True:
         parameters = {**wanted, "after": after, "after_lane": after_lane, "size": PAGE}
         rows = await database.fetch(page, parameters, prepare=False)
         for row in rows:
-            yield Kept(**row)
+            yield _message(row)
         if len(rows) < PAGE:
             return
         after, after_lane = rows[-1]["operation_id"], rows[-1]["lane"]
+
+
+def _message(row: Row) -> Message:
+    operation = operation_text(row["operation_id"])
+    return Message(message_id=f"{operation}.{row['lane']}", **{**row, "operation_id": operation})

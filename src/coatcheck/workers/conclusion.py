@@ -81,8 +81,19 @@ async def see_through(books: Books, marked: Operation, ended: Ended) -> Saved | 
         written = step if saved.status is not Status.STALE else written
         if step.phase is None or saved.status in (Status.APPLIED, Status.OWNED):
             return saved
-        operation = await books.operation(operation.operation_id, lasting=True)
+        found = await books.operation(operation.operation_id, lasting=True)
+        operation = _as_marked(found, step) if saved.status is Status.STALE else found
     return None
+
+
+def _as_marked(found: Operation | None, step: ConcludeStep) -> Operation | None:
+    """The reloaded operation; one that is prepared and names another dispatch may have lost this mark with a failover.
+
+    Then the end is judged as that of a marked one, and the statement alone sees whether the mark is really gone.
+    """
+    if found is None or found.phase is not Phase.PREPARED or found.dispatch_id == step.dispatch_id:
+        return found
+    return replace(found, phase=Phase.DISPATCHING, dispatch_id=step.dispatch_id)
 
 
 async def keep(books: Books, operation_id: OperationId, ended: Ended) -> Saved:

@@ -1,13 +1,13 @@
 """One person's handle on all that runs: the decisions about what is in doubt, and what they ask for beside these, each with a reason."""
 
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from datetime import datetime
 
 from coatcheck.app.operating.again import asked, not_now, wrong_phase
 from coatcheck.app.operating.cancelling import cancel
 from coatcheck.app.operating.resuming import resume
-from coatcheck.app.operating.views import Incident, Message, Resumed
+from coatcheck.app.operating.views import Incident, Resumed
 from coatcheck.app.reconciling import Decision, OperatorDecisions
 from coatcheck.app.reconciling.outcome import decision_of
 from coatcheck.app.reconciling.service import provider_of
@@ -20,7 +20,7 @@ from coatcheck.core.operation import Operation, RenderState
 from coatcheck.errors import SettingInvalid
 from coatcheck.store.doubts import Standing
 from coatcheck.store.incidents import incidents
-from coatcheck.store.messages import Kept, messages, outputs_at_rest, parked
+from coatcheck.store.messages import Message, messages, outputs_at_rest, parked
 
 _OBSERVE_FOR_S = 86_400.0
 """Where nothing is configured for the operation's account."""
@@ -85,7 +85,7 @@ class Operator(OperatorDecisions):
 
     async def _messages(self, action: str | None, provider: str | None, waiting: str | None) -> AsyncIterator[Message]:
         async for found in messages(await self._reading(), action=action, provider=provider, waiting=waiting):
-            yield _message(found)
+            yield found
 
     def parked(self, *, reason: str | None = None) -> Streamed[Message]:
         """What was set aside for a person: `await handle.parked(reason="lease_count")`."""
@@ -93,7 +93,7 @@ class Operator(OperatorDecisions):
 
     async def _parked(self, reason: str | None) -> AsyncIterator[Message]:
         async for found in parked(await self._reading(), reason=reason):
-            yield _message(found)
+            yield found
 
     async def resume(self, message_id: str, *, reason: str, revision: int | None = None) -> Resumed:
         """Take up what was set aside (free), under the rules that held before: `await handle.resume("op_01m8kq….0", reason="mended")`.
@@ -135,9 +135,3 @@ def _chosen(standing: Standing, at_rest: Sequence[int], output: int | None) -> t
     if not at_rest:
         raise wrong_phase(standing, "every output is delivered or on its way, so there is nothing to try again")
     return tuple(at_rest) if output is None else (output,)
-
-
-def _message(found: Kept) -> Message:
-    name = operation_text(found.operation_id)
-    row = {each.name: getattr(found, each.name) for each in fields(found)}
-    return Message(message_id=f"{name}.{found.lane}", **{**row, "operation_id": name})

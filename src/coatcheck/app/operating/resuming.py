@@ -15,7 +15,7 @@ from coatcheck.core.identity import operation_text, parse_operation_id
 from coatcheck.core.operation import Operation, OperationId, Phase
 from coatcheck.errors import NotFound, WrongPhase
 from coatcheck.store.doubts import Standing
-from coatcheck.store.messages import Kept, load_message
+from coatcheck.store.messages import Message, load_message
 
 
 async def resume(
@@ -30,7 +30,7 @@ async def resume(
     """Make it due again. Raises `NotFound` for no message, `WrongPhase` for one that is not set aside and for doubt."""
     operation_id, lane = address_of(message_id)
     name = operation_text(operation_id)
-    parked: list[Kept] = []
+    parked: list[Message] = []
 
     async def load() -> Standing:
         return await decider.load(name, revision)
@@ -77,7 +77,7 @@ def _unknown() -> NotFound:
     )
 
 
-def _next(phase: Phase, message: Kept) -> str:
+def _next(phase: Phase, message: Message) -> str:
     if phase is Phase.DISPATCHING:
         return "a worker concludes that it is uncertain, because its request may have been sent"
     return {
