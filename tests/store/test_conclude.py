@@ -298,3 +298,13 @@ def test_a_late_id_that_another_operation_has_is_a_dispute_on_both_sides(ground:
         "boundary": boundary,
     }
     assert ground.one("incidents", owner, "kind", "boundary") == {"kind": "remote_id_disputed", "boundary": boundary}
+
+
+def test_two_replies_of_one_batch_may_dispute_one_owners_job(ground: Ground) -> None:
+    """The same row twice in a statement is an error of the server's, and it would fail a batch of paid ids."""
+    owner, first, second, neighbour = ground.enqueue_many(4)
+    ground.accept(owner, JOB)
+    steps = [ground.step(each, accepted(ground.mark(each))) for each in (first, second)]
+    steps.append(ground.step(neighbour, accepted(ground.mark(neighbour), RemoteJobId("job-2"))))
+    assert [saved.status for saved in ground.save(*steps)] == [Status.OWNED, Status.OWNED, Status.APPLIED]
+    assert ground.one("incidents", owner, "kind", "count") == {"kind": "remote_id_disputed", "count": 1}
