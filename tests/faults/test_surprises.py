@@ -15,6 +15,7 @@ from faults.child import KILLED
 from faults.points import points
 from faults.stage import LEASES_OVER_S, Stage
 from faults.strike import Deed, Strike
+from waiting import until
 
 
 class Claims:
@@ -125,3 +126,24 @@ def test_after_one_crash_nothing_is_handled_alone_and_after_two_all_ends_soon(st
     ends = stage.rows("select delivery_state, count(*) as n from coatcheck.operations group by 1")
     assert ends == [{"delivery_state": "delivered", "n": len(operations) + len(more)}]
     stage.check()
+
+
+def test_where_another_worker_takes_the_suspect_nobody_else_goes_on_waiting_for_it(stage: Stage) -> None:
+    """The first one has a look in hand that is held open for long; the suspect it waits for goes to a second one."""
+    stage.enqueue({"queued_s": 0, "processing_s": 600})
+    patient = stage.worker(until_idle=False, WAIT_S="50", OBSERVE_TIMEOUT_S="60", COATCHECK_CONCURRENCY__OBSERVE="2")
+    until(lambda: stage.rows("select 1 from coatcheck.outbox where action = 'observe' and leased_by is not null"))
+    (suspect,) = stage.enqueue()
+    crowd = "update coatcheck.outbox set leased_by = 'killed', leased_at = now(), lease_count = 2, visible_at = now() where operation_id = %s returning lane"
+    stage.rows(crowd, suspect)
+    (fresh,) = stage.enqueue()
+    until(lambda: stage.posts(fresh) == 1)
+    # it heard of the suspect with the fresh one, and claims nothing more while it holds the look
+    (other,) = stage.enqueue()
+    helper = stage.worker(until_idle=False, COATCHECK_CONCURRENCY__OBSERVE="1")
+    until(lambda: stage.operation(suspect)["delivery_state"] == "delivered")
+    until(lambda: stage.operation(other)["delivery_state"] == "delivered")
+    helper.kill()
+    (late,) = stage.enqueue()
+    until(lambda: stage.posts(late) == 1)
+    assert patient.running

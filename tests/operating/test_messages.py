@@ -13,7 +13,7 @@ from coatcheck.core.operation import OperationId
 from coatcheck.seams import Point
 from coatcheck.workers.loop import BAD_LEASES
 from faults.child import KILLED
-from faults.stage import LEASES_OVER_S
+from faults.stage import LEASES_OVER_S, QUICK
 from faults.strike import Deed, Strike
 from operating.office import WHY, Office
 from operating.test_again import missing, stalled
@@ -136,6 +136,21 @@ def test_what_raised_is_listed_with_the_class_of_the_error_and_never_its_text(of
     office.work()
     assert office.lane_count == 0
     assert office.posts_of(operation) == 1
+
+
+def test_a_service_that_fails_again_and_again_spends_no_count(office: Office) -> None:
+    operation = office.asked(job={**QUICK, "look": {"kind": "status", "status": 503, "times": 4}})
+    counts: list[int] = []
+
+    def has_failed_a_few_times() -> bool:
+        lane = office.rows("select lease_count, wait_reason, wait_count from coatcheck.outbox")[0]
+        counts.append(lane["lease_count"])
+        return bool(lane["wait_reason"] == "transient" and lane["wait_count"] > 2)
+
+    office.work_until(has_failed_a_few_times)
+    assert max(counts) <= 1
+    office.work()
+    assert office.standing(operation)["delivery_state"] == "delivered"
 
 
 def test_what_is_still_broken_is_set_aside_again(office: Office) -> None:

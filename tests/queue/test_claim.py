@@ -43,6 +43,8 @@ def wanted(room: int) -> dict[str, Any]:
         "lookup_provider": [],
         "lookup_account": [],
         "is_free": True,
+        "away_from_s": None,
+        "away_until_s": None,
         "worker": "w",
     }
 

@@ -108,6 +108,18 @@ def test_a_suspect_that_another_worker_took_meanwhile_is_forgotten(course: Cours
     assert course.may_claim
 
 
+def test_who_empties_its_hands_asks_once_a_second_whether_that_is_still_needed(course: Course) -> None:
+    wants = [course.rule.wants_to_know]
+    course.claim(TOLD)
+    for _ in range(2):
+        course.clock.at += 1
+        wants += [course.rule.wants_to_know, course.rule.wants_to_know]
+    course.rule.forget()
+    course.clock.at += 1
+    assert [*wants, course.rule.wants_to_know] == [False, True, False, True, False, False]
+    assert course.may_claim
+
+
 def test_large_deliveries_are_waited_for_a_while_and_then_kept_company(course: Course) -> None:
     delivery = replace(TOLD, action=Action.DELIVER, lane=1)
     course.claim(delivery, TOLD)

@@ -117,11 +117,13 @@ class Leases:
         doubt_lease_s: float,
         lookups: Mapping[str, str] = NOWHERE,
         is_free: bool = True,
+        away_s: tuple[float, float] | None = None,
     ) -> list[Message]:
         """Lease what is due: at most `room` of each wanted kind, and up to `doubts` dispatches whose lease ended, of any provider.
 
         Among the latter are operations that wait to be looked up, but only of the providers in `lookups` (name to account). A worker that
-        has nothing in hand (`is_free`) may get one message alone, a suspect; no other gets one.
+        has nothing in hand (`is_free`) may get one message alone, a suspect; no other gets one. Leases that ended while the database was away,
+        from and until so many seconds ago (`away_s`), say nothing about their messages: the count begins anew.
         """
         parameters = {
             "action": [want.action for want in wanted],
@@ -135,9 +137,22 @@ class Leases:
             "lookup_provider": list(lookups),
             "lookup_account": list(lookups.values()),
             "is_free": is_free,
+            "away_from_s": None if away_s is None else away_s[0],
+            "away_until_s": None if away_s is None else away_s[1],
             "worker": self._worker,
         }
         return [_message(row) for row in await self._database.fetch(statement("queue", "claim"), parameters)]
+
+    async def has_suspects(self, wanted: Sequence[Wanted]) -> bool:
+        """Whether a message of these kinds is due that is leased only to who has nothing else in hand."""
+        parameters = {
+            "action": [want.action for want in wanted],
+            "provider": [want.provider for want in wanted],
+            "account": [want.account for want in wanted],
+            "schema_version": list(SCHEMA_VERSIONS),
+        }
+        (row,) = await self._database.fetch(statement("queue", "suspects"), parameters)
+        return bool(row["has_suspects"])
 
     async def renew(self, messages: Sequence[Message]) -> set[tuple[OperationId, int]]:
         """Keep leases longer; returns the slots that were kept. A slot that is missing may belong to another worker now."""

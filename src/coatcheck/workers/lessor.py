@@ -12,12 +12,16 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+import psycopg
+
 from coatcheck.core.actions import Action
+from coatcheck.errors import CoatcheckError
 from coatcheck.queue.leases import NOWHERE, Leases, Message, Wanted
 from coatcheck.seams import Seams
 from coatcheck.store.db import Database
 from coatcheck.store.subjects import load_subjects
 from coatcheck.workers.desk import Work
+from coatcheck.workers.outages import Outages
 from coatcheck.workers.seclusion import Seclusion
 
 POLL_S = 1.0
@@ -68,6 +72,7 @@ class Lessor:
         self._turns = {action: deque(capacity.accounts.items()) for action, capacity in capacities.items()}
         self._asked: Counter[Action] = Counter()
         self._seclusion = Seclusion(seams.clock)
+        self._outages = Outages()
         self.in_hand: Counter[Action] = Counter()
 
     def wake(self, delay_s: float = 0.0) -> None:
@@ -91,16 +96,10 @@ class Lessor:
         began = self._seams.clock.boottime()
         while self._due and self._due[0] <= began:
             heapq.heappop(self._due)
-        if not self._seclusion.may_claim(self.in_hand):
+        if not self._seclusion.may_claim(self.in_hand) and not await self._is_released():
             return []
         wanted = self._wanted()
-        messages = await self._leases.claim(
-            wanted,
-            doubts=DOUBTS,
-            doubt_lease_s=DOUBT_LEASE_S,
-            lookups=self._lookups,
-            is_free=self._seclusion.is_free(self.in_hand),
-        )
+        messages = await self._leased(wanted, began)
         found = await self._loaded(messages)
         for work in found:
             self.in_hand[work.message.action] += 1
@@ -109,6 +108,37 @@ class Lessor:
         ended = self._seams.clock.boottime()
         rest_s = max(REST_S, (ended - began) * _REST_SHARE)
         self._rested_at = ended + rest_s if len(messages) > 1 else 0.0
+        return found
+
+    async def _is_released(self) -> bool:
+        """Whether the suspect for which hands are being emptied went to another worker."""
+        if not self._seclusion.wants_to_know or await self._leases.has_suspects(self._everything()):
+            return False
+        self._seclusion.forget()
+        return self._seclusion.may_claim(self.in_hand)
+
+    def _everything(self) -> list[Wanted]:
+        """Every kind of message that could be taken here, room or none."""
+        return [
+            Wanted(action=action, provider=provider, account=account, room=0, lease_s=each.lease_s)
+            for action, each in self._capacities.items()
+            for provider, account in each.accounts.items()
+        ]
+
+    async def _leased(self, wanted: Sequence[Wanted], began: float) -> list[Message]:
+        try:
+            found = await self._leases.claim(
+                wanted,
+                doubts=DOUBTS,
+                doubt_lease_s=DOUBT_LEASE_S,
+                lookups=self._lookups,
+                is_free=self._seclusion.is_free(self.in_hand),
+                away_s=self._outages.away_s(began),
+            )
+        except (psycopg.Error, CoatcheckError):
+            self._outages.failed()
+            raise
+        self._outages.reached(began)
         return found
 
     async def _loaded(self, messages: Sequence[Message]) -> list[Work]:

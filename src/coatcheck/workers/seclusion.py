@@ -19,6 +19,8 @@ TURN_S: Final = 30.0
 """How long suspects may follow each other, and how long everything else may afterwards."""
 DELIVERIES_S: Final = 10.0
 """How long deliveries, which last as long as outputs are large, are waited for before a suspect comes to them."""
+ASK_EVERY_S: Final = 1.0
+"""How often it is asked whether another worker was faster: not all have to empty their hands for one message."""
 DRAIN_S: Final = 120.0
 """How long anything is waited for: more than a lease of what is short."""
 
@@ -33,6 +35,7 @@ class Seclusion:
         self._draining_since: float | None = None
         self._turn_since: float | None = None
         self._open_until = 0.0
+        self._asked_at = 0.0
 
     def may_claim(self, in_hand: Mapping[Action, int]) -> bool:
         """Whether anything at all may be leased now."""
@@ -50,6 +53,18 @@ class Seclusion:
         count = sum(in_hand.values())
         waited = self._draining_since is not None and self._now - self._draining_since >= DELIVERIES_S
         return count == 0 or (waited and count == in_hand.get(Action.DELIVER, 0))
+
+    @property
+    def wants_to_know(self) -> bool:
+        """Whether hands are being emptied, and it was not asked for a second whether the suspect is still there."""
+        if self._draining_since is None or self._now - self._asked_at < ASK_EVERY_S:
+            return False
+        self._asked_at = self._now
+        return True
+
+    def forget(self) -> None:
+        """No suspect is there any more: another worker has it."""
+        self._draining_since = None
 
     def claimed(self, messages: Sequence[Message], in_hand: Counter[Action]) -> None:
         """Learn from a claim, which is in hand already."""

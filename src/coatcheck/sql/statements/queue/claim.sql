@@ -6,6 +6,11 @@ with wanted as (
   from unnest(%(action)s::text[], %(provider)s::text[], %(account)s::text[], %(room)s::integer[], %(lease_s)s::float8[])
     as want(action, provider, account, room, lease_s)
 ),
+-- when the claimer could not reach the database, as far as it was away at all
+outage as materialized (
+  select coatcheck.lease_now() - make_interval(secs => %(away_from_s)s::float8) as began_at,
+    coatcheck.lease_now() - make_interval(secs => %(away_until_s)s::float8) as ended_at
+),
 -- a message whose leases keep ending without a word may take its worker with it, and what else that has in hand: it is leased alone
 suspect as materialized (
   select found.operation_id, found.lane, wanted.lease_s
@@ -59,8 +64,13 @@ doubtful as materialized (
 update coatcheck.outbox as held set
   visible_at = coatcheck.lease_now() + make_interval(secs => taken.lease_s),
   lease_token = nextval('coatcheck.lease_tokens'),
-  lease_count = held.lease_count + 1,
-  last_error = case when held.leased_by is null then held.last_error else 'lease_ended' end,
+  -- a lease that ended while the database was away says nothing about its message
+  lease_count = case
+    when held.leased_by is not null and held.visible_at between outage.began_at and outage.ended_at then 1
+    else held.lease_count + 1 end,
+  last_error = case
+    when held.leased_by is null or held.visible_at between outage.began_at and outage.ended_at then held.last_error
+    else 'lease_ended' end,
   first_leased_at = case when held.lease_count = 0 then coatcheck.lease_now()
     else coalesce(held.first_leased_at, held.leased_at, coatcheck.lease_now()) end,
   last_leased_at = coatcheck.lease_now(),
@@ -70,6 +80,7 @@ from (
   select operation_id, lane, lease_s, false as is_suspect from due
   union all select operation_id, lane, lease_s, true from suspect
   union all select operation_id, lane, lease_s, false from doubtful) as taken
+cross join outage
 where held.operation_id = taken.operation_id and held.lane = taken.lane
   and held.parked_at is null and held.visible_at <= coatcheck.due_now()
 returning held.operation_id, held.lane, held.action, held.provider, held.account, held.expected_revision,
