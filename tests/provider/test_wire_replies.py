@@ -17,6 +17,11 @@ ACCEPTED = reply_of(b'{"job_id":"job-1","status":"queued"}')
 ID = RemoteJobId("job-1")
 
 
+def doubt(cause: str, result: Posted) -> Doubted:
+    """The doubt of `result`: it names the id as a candidate exactly when the literal is whole in the body that came."""
+    return Doubted(dispatch_id=DISPATCH, cause=cause, candidate=ID if b'"job-1"' in result.exchange.body else None)
+
+
 def posted(play: Play, *, seams: Seams | None = None, limit_s: float = 10.0, body: bytes = b"{}") -> Posted:
     async def run() -> Posted:
         async with RawServer(play) as server:
@@ -111,7 +116,8 @@ def test_a_reply_that_stalls_at_any_byte_ends_at_the_limit() -> None:
 
     results = asyncio.run(run())
     assert len(results) >= 40
-    assert {result.reply for result in results} == {Doubted(dispatch_id=DISPATCH, cause="timeout")}
+    assert [result.reply for result in results] == [doubt("timeout", result) for result in results]
+    assert {result.reply.candidate for result in results if isinstance(result.reply, Doubted)} == {None, ID}
 
 
 def test_a_reset_after_the_whole_reply_is_no_failure() -> None:
@@ -177,12 +183,12 @@ def test_a_chunked_reply_is_whole_at_its_last_chunk() -> None:
 def test_a_chunked_reply_without_its_last_chunk_is_cut_although_the_json_is_finished() -> None:
     result = posted(answering(CHUNKED[: CHUNKED.index(b"0\r\nX-")]))
     assert result.exchange.body == b'{"job_id": "job-1"}  '
-    assert result.reply == Doubted(dispatch_id=DISPATCH, cause="closed")
+    assert result.reply == Doubted(dispatch_id=DISPATCH, cause="closed", candidate=ID)
 
 
 def test_finished_json_in_a_body_shorter_than_its_length_is_cut() -> None:
     result = posted(answering(b'HTTP/1.1 202 Accepted\r\nContent-Length: 30\r\n\r\n{"job_id":"job-1"}'))
-    assert result.reply == Doubted(dispatch_id=DISPATCH, cause="closed")
+    assert result.reply == Doubted(dispatch_id=DISPATCH, cause="closed", candidate=ID)
 
 
 @pytest.mark.parametrize("ending", ["fin", "rst"])
@@ -192,9 +198,9 @@ def test_a_body_that_the_end_delimits_is_whole_only_by_an_orderly_end(ending: st
         await peer.send(b'HTTP/1.0 200 OK\r\n\r\n{"job_id":"job-1"}')
         peer.close() if ending == "fin" else peer.reset()
 
-    expected = Accepted(dispatch_id=DISPATCH, remote_job_id=ID)
-    doubt = Doubted(dispatch_id=DISPATCH, cause="reset")
-    assert posted(play).reply == (expected if ending == "fin" else doubt)
+    result = posted(play)
+    accepted = Accepted(dispatch_id=DISPATCH, remote_job_id=ID)
+    assert result.reply == (accepted if ending == "fin" else doubt("reset", result))
 
 
 UNFRAMED = b"HTTP/1.1 422 Unprocessable Content\r\nConnection: close\r\n\r\n"
@@ -215,7 +221,7 @@ def test_a_refusal_without_a_length_is_doubt_wherever_an_orderly_end_cuts_it() -
     for result in asyncio.run(run()):
         assert result.exchange.complete
         assert not result.exchange.framed
-        assert result.reply == Doubted(dispatch_id=DISPATCH, cause="unframed")
+        assert result.reply == doubt("unframed", result)
 
 
 @pytest.mark.parametrize("body", [b"", b'{"error":{"code":"bad_size"}}'])

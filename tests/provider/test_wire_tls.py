@@ -142,7 +142,7 @@ def test_a_body_that_the_end_delimits_needs_the_close_notice(ending: str, whole:
         getattr(peer, ending)()
 
     result, _ = posted(play)
-    assert result.reply == (OK if whole else Doubted(dispatch_id=DISPATCH, cause="closed"))
+    assert result.reply == (OK if whole else Doubted(dispatch_id=DISPATCH, cause="closed", candidate=OK.remote_job_id))
 
 
 def test_a_stalled_upload_under_tls_ends_at_the_limit() -> None:
