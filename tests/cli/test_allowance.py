@@ -153,7 +153,8 @@ def test_a_provider_has_an_estimate_for_operations_that_name_none(
     assert provided.run("worker", "--until-idle").code == 0
     assert (len(service.posts), shown(provided)[0]["charged"]) == (1, 4)
     told = provided.run(*change, "--estimate", "0.50", "--unit", "tokens")
-    assert told.out == "genace is expected to cost 0.50 tokens: new prices (ada)\n"
+    sentence = "genace is expected to cost 0.50 tokens, paused after 20 doubts in a row: new prices (ada)\n"
+    assert told.out == sentence
     listed = provided.run("providers", "list")
     assert "0.50" in listed.out
     assert "tokens" in listed.out
@@ -165,7 +166,7 @@ def test_a_provider_has_an_estimate_for_operations_that_name_none(
     [
         (["genace", "--estimate", "-1"], 2, "--estimate: expected a decimal amount"),
         (["genace", "--estimate", "4", "--unit", ""], 2, "--unit: expected 1 to 32 bytes"),
-        (["genace"], 2, "--estimate: expected an amount, got none"),
+        (["genace"], 2, "providers set: expected something to set, got nothing"),
         (["genace", "--unit", "tokens"], 2, "--estimate: expected an amount, got none"),
         (["nobody", "--estimate", "4"], 3, "no provider named 'nobody' is known"),
     ],

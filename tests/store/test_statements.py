@@ -75,7 +75,7 @@ def test_every_statement_has_exactly_one_caller(path: Path) -> None:
     steps = {"mark", "conclude", "snapshot", "deliver", "decide"}
     if path.parent.name == "store" and path.stem in steps:
         assert len(re.findall(rf'self\._write\(\s*"{path.stem}"', (SOURCE / "store" / "door.py").read_text())) == 1
-    elif path.stem in {"pause_provider", "resume_provider", "change_provider"}:
+    elif path.stem in {"pause_provider", "resume_provider", "pause_observation", "resume_observation"}:
         assert (SOURCE / "store" / "pauses.py").read_text().count(f'"{path.stem}"') == 1
     else:
         assert len(callers(path)) == 1

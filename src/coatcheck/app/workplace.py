@@ -26,6 +26,7 @@ from coatcheck.queue.leases import Acknowledge, Leases, Release, SetAside
 from coatcheck.seams import Seams
 from coatcheck.spool.folder import Folder
 from coatcheck.spool.own import Spool
+from coatcheck.store.budgets import LookReport, report_looks
 from coatcheck.store.committer import Committer, Lane
 from coatcheck.store.db import Database, opened
 from coatcheck.store.door import ConcludeSave, DecideSave, DeliverSave, Door, MarkSave, SnapshotSave
@@ -222,6 +223,7 @@ def _looks(database: Database, incarnation: str, seams: Seams) -> Committer:
         Release: Lane(write=ends.release, key=_slot),
         Acknowledge: Lane(write=ends.acknowledge, key=_slot),
         SetAside: Lane(write=ends.park, key=_slot),
+        LookReport: Lane(write=partial(report_looks, database), key=_slot_of_look),
         Note: Lane(write=partial(note, database), key=lambda each: (each.operation_id, each.incident.kind)),
     }
     return Committer(lanes, seams=seams, rest_s=_REST_S)
@@ -243,6 +245,10 @@ def _operation_of_step(save: MarkSave | ConcludeSave | SnapshotSave | DeliverSav
 
 def _operation(read: OperationOf | DeliveriesOf) -> object:
     return read.operation_id
+
+
+def _slot_of_look(report: LookReport) -> object:
+    return report.operation_id
 
 
 def _slot(end: Release | Acknowledge | SetAside) -> object:

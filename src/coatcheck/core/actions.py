@@ -26,6 +26,8 @@ class WaitReason(enum.StrEnum):
     NOT_SENT = "not_sent"
     PAUSE = "pause"
     ALLOWANCE = "allowance"
+    CAP = "cap"
+    RATE = "rate"
     ACTIVE = "active"
     TRANSIENT = "transient"
     DENIED = "denied"

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from coatcheck.core.actions import Action, ParkReason, WaitReason
 from coatcheck.core.events import Waited
 from coatcheck.core.operation import OperationId
+from coatcheck.queue.turns import Turns
 from coatcheck.store.db import Database, Row
 from coatcheck.store.statements import statement
 
@@ -21,13 +22,17 @@ SCHEMA_VERSIONS = (1,)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What a worker has room for: up to `room` messages of an action for a provider whose account it has the credential of."""
+    """What a worker has room for: up to `room` messages of an action for a provider whose account it has the credential of.
+
+    The last `reserve` of the room are kept for tenants that the worker has nothing of in hand.
+    """
 
     action: Action
     provider: str
     account: str
     room: int
     lease_s: float
+    reserve: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,8 +51,12 @@ class Message:
     leased_at: datetime
     lease_s: float
     waited: Waited
+    tenant_id: str | None = None
+    """Whose it is; None for what was written before messages said so."""
     is_suspect: bool = False
     """Whether its leases kept ending without a word, so that it was leased alone."""
+    is_tried: bool = False
+    """Whether looks of its account failed lately, so that how this one ends is news."""
     has_suspects: bool = False
     """Whether another one is due that is leased only to who has nothing else in hand."""
 
@@ -118,18 +127,27 @@ class Leases:
         lookups: Mapping[str, str] = NOWHERE,
         is_free: bool = True,
         away_s: tuple[float, float] | None = None,
+        turns: Turns | None = None,
     ) -> list[Message]:
         """Lease what is due: at most `room` of each wanted kind, and up to `doubts` dispatches whose lease ended, of any provider.
 
         Among the latter are operations that wait to be looked up, but only of the providers in `lookups` (name to account). A worker that
         has nothing in hand (`is_free`) may get one message alone, a suspect; no other gets one. Leases that ended while the database was away,
         from and until so many seconds ago (`away_s`), say nothing about their messages: the count begins anew.
+
+        Tenants take turns, and each account's budget is kept: of dispatches as far as it is seen here, of looks exactly. `turns` says who is
+        served already, and learns where the next claim goes on and when a budget opens.
         """
+        turns = turns or Turns()
         parameters = {
             "action": [want.action for want in wanted],
             "provider": [want.provider for want in wanted],
             "account": [want.account for want in wanted],
             "room": [want.room for want in wanted],
+            "reserve": [want.reserve for want in wanted],
+            "after_tenant": [turns.after(want.action, want.provider) for want in wanted],
+            "served_action": [action for action, _ in turns.served],
+            "served_tenant": [tenant_id for _, tenant_id in turns.served],
             "lease_s": [want.lease_s for want in wanted],
             "schema_version": list(SCHEMA_VERSIONS),
             "doubts": doubts,
@@ -141,7 +159,9 @@ class Leases:
             "away_until_s": None if away_s is None else away_s[1],
             "worker": self._worker,
         }
-        return [_message(row) for row in await self._database.fetch(statement("queue", "claim"), parameters)]
+        rows = await self._database.fetch(statement("queue", "claim"), parameters)
+        _learned(turns, wanted, {row["kind"]: row for row in rows if row["operation_id"] is None})
+        return [_message(row) for row in rows if row["operation_id"] is not None]
 
     async def has_suspects(self, wanted: Sequence[Wanted]) -> bool:
         """Whether a message of these kinds is due that is leased only to who has nothing else in hand."""
@@ -214,6 +234,13 @@ class Leases:
             "lease_token": [message.lease_token for message in messages],
             "worker": self._worker,
         }
+
+
+def _learned(turns: Turns, wanted: Sequence[Wanted], told: Mapping[int, Row]) -> None:
+    """What the claim said of its kinds; of most it has nothing to say."""
+    for kind, want in enumerate(wanted, start=1):
+        said = told.get(kind, {"after_tenant": "", "opens_in_s": None})
+        turns.learn(want.action, want.provider, after_tenant=said["after_tenant"], opens_in_s=said["opens_in_s"])
 
 
 def _kept(rows: Sequence[Row], messages: Sequence[Message]) -> list[bool]:

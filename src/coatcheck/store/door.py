@@ -24,13 +24,15 @@ REPLY_LIMIT_BYTES = 4096
 class Status(enum.StrEnum):
     """What became of a step: STALE means reload and decide again, EVIDENCE that only the reply was kept, OWNED that another has the id.
 
-    PAUSED and ALLOWANCE: the mark has no leave yet, and its lane waits already.
+    PAUSED, ALLOWANCE, CAP and RATE: the mark has no leave yet, and its lane waits already.
     """
 
     APPLIED = "applied"
     STALE = "stale"
     PAUSED = "paused"
     ALLOWANCE = "allowance"
+    CAP = "cap"
+    RATE = "rate"
     EVIDENCE = "evidence"
     OWNED = "owned"
     UNKNOWN = "unknown"
@@ -85,6 +87,8 @@ class ConcludeSave:
     unit: str | None = None
     request_ids: Mapping[str, str] = field(default_factory=dict)
     reply: bytes | None = field(default=None, repr=False)
+    shut_s: float | None = None
+    """For how long the service asked not to be sent anything."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,6 +161,7 @@ class Door:
                 "held",
                 "unit",
                 "reply",
+                "shut_s",
             ),
             **_evidence(batch),
             **_lanes(batch),

@@ -1,8 +1,9 @@
-"""Configured providers and the pause of an account's dispatch: a row that every mark locks, so no POST follows a committed pause.
+"""Configured providers and the pauses of their accounts, of dispatches and of looks apart.
 
-The row has the one default estimate there is: what an operation holds that names none, when it is enqueued or else when it is marked.
+A pause of dispatches is a row that every mark locks, so no POST follows a committed one. A pause of looks is seen by every claim.
 """
 
+import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,25 +15,57 @@ from coatcheck.store.db import Database
 from coatcheck.store.statements import statement
 
 
+class Pausable(enum.StrEnum):
+    """What of an account can be paused. Deliveries never are: outputs expire."""
+
+    DISPATCH = "dispatch"
+    OBSERVATION = "observation"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderRow:
-    """One provider as the database knows it."""
+    """One provider as the database knows it, with the budget of its account; None is no limit.
+
+    `in_flight_count` is counted while there is a limit to it. A service that asked for patience shut dispatches or looks until the instants
+    that say so. `observation_probe_at`: when a pause that began by itself is tried with one look.
+    """
 
     name: str
     account: str
     kind: str
     default_estimate: Decimal | None
     unit: str
+    max_in_flight: int | None
+    in_flight_count: int | None
+    dispatches_per_s: float | None
+    looks_per_s: float | None
+    look_floor_s: float | None
+    dispatch_shut_until: datetime | None
+    look_shut_until: datetime | None
+    doubt_limit: int | None
+    doubt_count: int
     dispatch_paused_at: datetime | None
     dispatch_pause_reason: str | None
     dispatch_paused_by: str | None
     dispatch_resumed_at: datetime | None
     dispatch_resume_reason: str | None
     dispatch_resumed_by: str | None
+    observation_paused_at: datetime | None
+    observation_pause_reason: str | None
+    observation_paused_by: str | None
+    observation_probe_at: datetime | None
+    observation_resumed_at: datetime | None
+    observation_resume_reason: str | None
+    observation_resumed_by: str | None
+    failed_look_count: int | None
+
+
+_PAUSES: Mapping[Pausable, str] = {Pausable.DISPATCH: "pause_provider", Pausable.OBSERVATION: "pause_observation"}
+_RESUMES: Mapping[Pausable, str] = {Pausable.DISPATCH: "resume_provider", Pausable.OBSERVATION: "resume_observation"}
 
 
 async def register(database: Database, settings: Settings) -> None:
-    """Make the configured providers known, so that they can be paused. Pauses that exist stay."""
+    """Make the configured providers known, so that they can be paused. Pauses and budgets that exist stay."""
     providers = sorted(settings.providers.values(), key=lambda provider: provider.name)
     parameters = {
         "name": [provider.name for provider in providers],
@@ -42,32 +75,36 @@ async def register(database: Database, settings: Settings) -> None:
     await database.fetch(statement("store", "register_providers"), parameters)
 
 
-async def listed(database: Database) -> list[ProviderRow]:
-    """All providers that were ever configured."""
-    return [ProviderRow(**row) for row in await database.fetch(statement("store", "list_providers"))]
+async def listed(database: Database, name: str | None = None) -> list[ProviderRow]:
+    """All providers that were ever configured, or the one of this name."""
+    rows = await database.fetch(statement("store", "list_providers"), {"name": name})
+    return [ProviderRow(**row) for row in rows]
 
 
-async def pause(database: Database, name: str, *, reason: str, actor: str) -> ProviderRow:
-    """Stop dispatches of the provider's account from the next mark on. Raises `NotFound` for an unknown name."""
-    return await _change(database, "pause_provider", name, {"name": name, "reason": reason, "actor": actor})
-
-
-async def resume(database: Database, name: str, *, reason: str, actor: str) -> ProviderRow:
-    """Let the account dispatch again and make due what waited for it, in one transaction. Reason and actor are kept until the next time."""
-    return await _change(database, "resume_provider", name, {"name": name, "reason": reason, "actor": actor})
-
-
-async def change(database: Database, name: str, *, default_estimate: Decimal | None, unit: str | None) -> ProviderRow:
-    """Another default estimate, None for none; without a unit, in the one that the provider has. Raises `NotFound`."""
-    parameters = {"name": name, "default_estimate": default_estimate, "unit": unit}
-    return await _change(database, "change_provider", name, parameters)
-
-
-async def _change(database: Database, what: str, name: str, parameters: Mapping[str, object]) -> ProviderRow:
-    rows = await database.fetch(statement("store", what), parameters)
+async def known(database: Database, name: str) -> ProviderRow:
+    """The provider of this name. Raises `NotFound`."""
+    rows = await listed(database, name)
     if not rows:
         message = f"no provider named {name!r} is known"
         raise NotFound(
             message, next="`coatcheck providers list` shows the names; a worker makes its configured ones known."
         )
-    return ProviderRow(**rows[0])
+    return rows[0]
+
+
+async def pause(
+    database: Database, name: str, *, reason: str, actor: str, what: Pausable = Pausable.DISPATCH
+) -> ProviderRow:
+    """Stop the dispatches of the provider's account from the next mark on, or its looks from the next claim on. Raises `NotFound`."""
+    await known(database, name)
+    await database.fetch(statement("store", _PAUSES[what]), {"name": name, "reason": reason, "actor": actor})
+    return await known(database, name)
+
+
+async def resume(
+    database: Database, name: str, *, reason: str, actor: str, what: Pausable = Pausable.DISPATCH
+) -> ProviderRow:
+    """Let the account dispatch or be looked at again; what waited is due at once. Reason and actor are kept until the next time."""
+    await known(database, name)
+    await database.fetch(statement("store", _RESUMES[what]), {"name": name, "reason": reason, "actor": actor})
+    return await known(database, name)

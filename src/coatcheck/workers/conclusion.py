@@ -39,6 +39,8 @@ class Ended:
     """What the mark held, in `unit`: needed where its row was lost."""
     unit: str | None = None
     secret: str = field(repr=False)
+    shut_s: float | None = None
+    """For how long the service asked not to be sent anything."""
 
 
 class Books(Protocol):
@@ -123,6 +125,7 @@ def _evidence(seams: Seams, step: ConcludeStep, ended: Ended, body: bytes) -> Co
         unit=ended.unit,
         request_ids=request_ids(ended.exchange, ended.secret),
         reply=_quotable(body, ended) or None,
+        shut_s=ended.shut_s,
     )
 
 

@@ -7,6 +7,7 @@ import hashlib
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from coatcheck.config import ProviderSettings
 from coatcheck.core import events as ev
@@ -15,6 +16,7 @@ from coatcheck.core.delays import with_delays
 from coatcheck.core.evidence import Exchange
 from coatcheck.core.machine import advance
 from coatcheck.core.operation import DispatchId, Operation, OperationId, Phase
+from coatcheck.core.retry_after import retry_after_s
 from coatcheck.core.steps import MarkStep
 from coatcheck.provider.port import CreatePort
 from coatcheck.provider.progress import Progress
@@ -27,6 +29,9 @@ from coatcheck.workers.desk import Desk, Work
 from coatcheck.workers.reconcile import conclude_doubt
 
 _PAUSE_S = (5.0, 15.0)
+_BUSY = frozenset({429, 503})
+_WAITING = frozenset({Status.PAUSED, Status.ALLOWANCE, Status.CAP, Status.RATE})
+"""A mark that was refused so has its lane waiting already."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,7 +171,7 @@ class Dispatcher:
         self, work: Work, dispatch_id: DispatchId, saved: Saved, creating: Creating, began: float
     ) -> None:
         """No POST follows: the operation moved on, its account is paused, or nobody saw the mark's commit."""
-        if saved.status in (Status.PAUSED, Status.ALLOWANCE):
+        if saved.status in _WAITING:
             return
         if saved.status is Status.UNKNOWN and saved.revision is not None:
             # the mark was found after all, and this process knows that nothing was sent under it
@@ -205,8 +210,16 @@ class Dispatcher:
             held=marked.estimate,
             unit=marked.unit,
             secret=settings.endpoint().api_key.reveal(),
+            shut_s=_shut_s(exchange, settings, self._desk.seams.clock.now()),
         )
         await conclude(self._desk, marked, ended)
+
+
+def _shut_s(exchange: Exchange, settings: ProviderSettings, now: datetime) -> float | None:
+    """For how long the service asked everyone of the account to stay away."""
+    if exchange.status not in _BUSY:
+        return None
+    return retry_after_s(exchange.header("retry-after"), now=now, cap_s=settings.throttled_cap_s)
 
 
 def _marked(operation: Operation, dispatch_id: DispatchId, creating: Creating, saved: Saved) -> Operation:

@@ -17,6 +17,7 @@ import psycopg
 from coatcheck.core.actions import Action
 from coatcheck.errors import CoatcheckError
 from coatcheck.queue.leases import NOWHERE, Leases, Message, Wanted
+from coatcheck.queue.turns import Turns
 from coatcheck.seams import Seams
 from coatcheck.store.db import Database
 from coatcheck.store.subjects import load_subjects
@@ -33,9 +34,13 @@ REST_S = 0.05
 """Between two claims that find company."""
 _REST_SHARE = 3.0
 """On a slow machine the rest is this many times as long as the claim took."""
-ROOM_S = 0.25
+ROOM_S = 0.1
 """How long a worker that cannot take all that is due lets places fall free before it claims for a few of them."""
 _ROOM_SHARE = 4
+_RESERVE_SHARE = 8
+"""One place in so many is kept for tenants that have nothing in hand, so that nobody's backlog fills a worker."""
+_SOON_S = 0.01
+"""The least time between a claim that a budget stopped and the next one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +50,11 @@ class Capacity:
     places: int
     lease_s: float
     accounts: Mapping[str, str]
+
+    @property
+    def reserve(self) -> int:
+        """How many of the places only tenants get that have nothing in hand."""
+        return self.places // _RESERVE_SHARE
 
 
 class Lessor:
@@ -73,6 +83,7 @@ class Lessor:
         self._asked: Counter[Action] = Counter()
         self._seclusion = Seclusion(seams.clock)
         self._outages = Outages()
+        self._tenants = Turns()
         self.in_hand: Counter[Action] = Counter()
 
     def wake(self, delay_s: float = 0.0) -> None:
@@ -86,6 +97,7 @@ class Lessor:
         """A place is free again; that is news where there was none to spare, and where nothing is in hand any more."""
         action = message.action
         self.in_hand[action] -= 1
+        self._tenants.give_back(action, message.tenant_id)
         self._seclusion.ended(message)
         self._freed.set()
         if action in self._crowded or not self.in_hand.total():
@@ -103,8 +115,11 @@ class Lessor:
         found = await self._loaded(messages)
         for work in found:
             self.in_hand[work.message.action] += 1
+            self._tenants.take(work.message.action, work.message.tenant_id)
         self._seclusion.claimed([work.message for work in found], self.in_hand)
         self._crowded = self._without_room(wanted, messages)
+        if self._tenants.opens_in_s is not None:
+            self.wake(max(_SOON_S, self._tenants.opens_in_s))
         ended = self._seams.clock.boottime()
         rest_s = max(REST_S, (ended - began) * _REST_SHARE)
         self._rested_at = ended + rest_s if len(messages) > 1 else 0.0
@@ -134,6 +149,7 @@ class Lessor:
                 lookups=self._lookups,
                 is_free=self._seclusion.is_free(self.in_hand),
                 away_s=self._outages.away_s(began),
+                turns=self._tenants,
             )
         except (psycopg.Error, CoatcheckError):
             self._outages.failed()
@@ -178,7 +194,7 @@ class Lessor:
     def _is_tight(self) -> bool:
         """Whether more is due than there was room for, and less than a quarter of the places is free by now."""
         return any(
-            each.places - self.in_hand[action] < max(1, each.places // _ROOM_SHARE)
+            each.places - each.reserve - self.in_hand[action] < max(1, each.places // _ROOM_SHARE)
             for action, each in self._capacities.items()
             if action in self._crowded
         )
@@ -186,8 +202,10 @@ class Lessor:
     def _without_room(self, wanted: Sequence[Wanted], messages: Sequence[Message]) -> set[Action]:
         """Actions of which there may be more due than there was room for. Where room is left all the same, the next claim is due now."""
         taken = Counter((message.action, message.provider) for message in messages)
-        filled = {want.action for want in wanted if taken[want.action, want.provider] >= want.room}
-        full = {action for action, each in self._capacities.items() if self.in_hand[action] >= each.places}
+        filled = {want.action for want in wanted if taken[want.action, want.provider] >= want.room - want.reserve}
+        full = {
+            action for action, each in self._capacities.items() if self.in_hand[action] >= each.places - each.reserve
+        }
         if (filled | self._passed_over(wanted)) - full:
             self.wake()
         return filled | full
@@ -207,10 +225,18 @@ class Lessor:
             turns = self._turns[action]
             free = capacity.places - self.in_hand[action]
             share = max(1, free // len(turns)) if turns else 0
+            reserve = min(share, capacity.reserve // len(turns)) if turns else 0
             for _ in range(min(len(turns), free)):
                 provider, account = turns[0]
                 turns.rotate(-1)
                 wanted.append(
-                    Wanted(action=action, provider=provider, account=account, room=share, lease_s=capacity.lease_s)
+                    Wanted(
+                        action=action,
+                        provider=provider,
+                        account=account,
+                        room=share,
+                        lease_s=capacity.lease_s,
+                        reserve=reserve,
+                    )
                 )
         return wanted

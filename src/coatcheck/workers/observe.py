@@ -31,6 +31,7 @@ from coatcheck.seams import Point
 from coatcheck.store.door import DecideSave, Saved, SnapshotSave, Status
 from coatcheck.workers.cancelling import Cancelling, answer_s, pass_on
 from coatcheck.workers.desk import Desk, Work
+from coatcheck.workers.failing import report
 
 ACCOUNTING_FOR = timedelta(hours=24)
 """How long after a final state the service's accounting is waited for."""
@@ -70,6 +71,7 @@ class Observer:
         look = await self._look(work, watching)
         self._desk.seams.faults.reached(Point.O5_VALIDATED)
         held_s = self._desk.seams.clock.boottime() - began
+        await report(self._desk, work, watching.settings.account, look)
         await self._decide(work, watching, look, held_s)
         self._desk.seams.faults.reached(Point.O8_ACKNOWLEDGED)
 

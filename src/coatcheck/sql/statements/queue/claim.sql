@@ -1,91 +1,120 @@
--- purpose: lease a batch of what is due, of dispatches whose lease ended, and of doubt that can be looked up
--- guard: rows are locked in a materialised CTE, and the update repeats the predicate: never more than was asked for
--- index: outbox_due_idx, outbox_doubt_idx, outbox_suspect_idx
-with wanted as (
+-- purpose: lease a batch of what is due, in turns of tenants and within each account's budget, of dispatches whose lease ended, and of doubt that can be looked up
+-- guard: rows are locked in a materialised CTE, and the update repeats the predicate: never more than was asked for; looks are counted under their account's lock
+-- index: outbox_turn_idx, outbox_due_idx, outbox_doubt_idx, outbox_suspect_idx, accounts_pkey
+with recursive wanted as (
   select *
-  from unnest(%(action)s::text[], %(provider)s::text[], %(account)s::text[], %(room)s::integer[], %(lease_s)s::float8[])
-    as want(action, provider, account, room, lease_s)
+  from unnest(%(action)s::text[], %(provider)s::text[], %(account)s::text[], %(room)s::integer[], %(reserve)s::integer[],
+      %(lease_s)s::float8[], %(after_tenant)s::text[])
+    with ordinality as want(action, provider, account, room, reserve, lease_s, after_tenant, kind)
+),
+-- the tenants that this worker has something of in hand already
+served as (
+  select * from unnest(%(served_action)s::text[], %(served_tenant)s::text[]) as held(action, tenant_id)
+),
+configured as (
+  select * from unnest(%(lookup_provider)s::text[], %(lookup_account)s::text[]) as lookup(provider, account)
 ),
 -- when the claimer could not reach the database, as far as it was away at all
 outage as materialized (
   select coatcheck.lease_now() - make_interval(secs => %(away_from_s)s::float8) as began_at,
     coatcheck.lease_now() - make_interval(secs => %(away_until_s)s::float8) as ended_at
 ),
--- a message whose leases keep ending without a word may take its worker with it, and what else that has in hand: it is leased alone
-suspect as materialized (
-  select found.operation_id, found.lane, wanted.lease_s
-  from wanted
-  cross join lateral (
-    select held.operation_id, held.lane
-    from coatcheck.outbox as held
-    where held.provider = wanted.provider and held.action = wanted.action and held.action <> 'reconcile'
-      and held.parked_at is null and held.leased_by is not null and held.lease_count >= 2
-      and held.visible_at <= coatcheck.due_now()
-      and (held.account is null or held.account = wanted.account)
-      and held.schema_version = any(%(schema_version)s::smallint[])
-    order by held.visible_at
-    limit 1
-    for no key update skip locked
-  ) as found
-  where %(is_free)s::boolean
-  limit 1
+-- include: claim_budgets
+-- include: claim_suspects
+-- include: claim_turns
+-- include: claim_rest
+-- include: claim_doubts
+-- tenants with nothing in hand first; the last places are kept for them
+placed as (
+  select numbered.kind, numbered.operation_id, numbered.lane, numbered.number
+  from (
+    select found.kind, found.operation_id, found.lane, found.is_fresh,
+      row_number() over (partition by found.kind order by not found.is_fresh, found.is_rest, found.rank, found.turn) as number
+    from (
+      select turns.kind, turns.operation_id, turns.lane, false as is_rest, turns.rank, turns.turn,
+        turns.rank = 1 and not exists (
+          select from served where served.action = allowed.action and served.tenant_id = turns.tenant_id) as is_fresh
+      from turns
+      join allowed using (kind)
+      union all
+      select rest.kind, rest.operation_id, rest.lane, true, row_number() over (partition by rest.kind order by rest.visible_at), 0, false
+      from rest) as found) as numbered
+  join allowed using (kind)
+  where numbered.number <= allowed.free and (numbered.is_fresh or numbered.number <= allowed.room - allowed.reserve)
 ),
-due as materialized (
-  select found.operation_id, found.lane, wanted.lease_s
-  from wanted
-  cross join lateral (
-    select held.operation_id, held.lane
-    from coatcheck.outbox as held
-    where held.provider = wanted.provider and held.action = wanted.action and held.action <> 'reconcile'
-      and held.parked_at is null and held.visible_at <= coatcheck.due_now()
-      and (held.leased_by is null or held.lease_count < 2)
-      and (held.account is null or held.account = wanted.account)
-      and held.schema_version = any(%(schema_version)s::smallint[])
-    order by held.visible_at
-    limit wanted.room
-    for no key update skip locked
-  ) as found
-  where not exists (select from suspect)
+-- an account may have several names, and looking up is looking: each account's are counted together
+entitled as materialized (
+  select operation_id, lane, account, action, kind, lease_s, is_suspect,
+    row_number() over (partition by account, action order by number) as number, leave_count
+  from (
+    select placed.operation_id, placed.lane, allowed.account, allowed.action, placed.kind, allowed.lease_s, false as is_suspect,
+      placed.number, allowed.leave_count
+    from placed
+    join allowed using (kind)
+    union all
+    select operation_id, lane, account, action, null, lease_s, true, 0, null
+    from suspect
+    union all
+    select doubtful.operation_id, doubtful.lane, doubtful.account, case when doubtful.is_look then 'observe' else 'reconcile' end, null,
+      %(doubt_lease_s)s::float8, false, 0, case when doubtful.is_look then budgets.look_leave end
+    from doubtful
+    left join budgets using (account)) as found
 ),
-doubtful as materialized (
-  select held.operation_id, held.lane, %(doubt_lease_s)s::float8 as lease_s
-  from coatcheck.outbox as held
-  where held.action = 'reconcile' and held.parked_at is null and held.visible_at <= coatcheck.due_now()
-    -- the end of a lease needs no adapter; asking a service needs its account's credential
-    and (held.wait_reason is distinct from 'lookup' or exists (
-      select
-      from unnest(%(lookup_provider)s::text[], %(lookup_account)s::text[]) as configured(provider, account)
-      where configured.provider = held.provider and configured.account = held.account))
-    and not exists (select from suspect)
-  order by held.visible_at
-  limit %(doubts)s::integer
-  for no key update skip locked
+taken as materialized (
+  select operation_id, lane, account, action, kind, lease_s, is_suspect,
+    exists (select from budgets where budgets.account = entitled.account and budgets.failed_look_count > 0) as is_tried
+  from entitled
+  where coalesce(number <= leave_count, true)
+),
+looks_spent as (
+  update coatcheck.accounts as kept set
+    look_turn_at = case when kept.looks_per_s is null then kept.look_turn_at
+      else greatest(kept.look_turn_at, coatcheck.lease_now()) + make_interval(secs => looks.look_count / kept.looks_per_s) end,
+    -- the one look that tries a pause has until its lease ends
+    observation_probe_at = case when kept.observation_paused_at is null then kept.observation_probe_at
+      else coatcheck.lease_now() + make_interval(secs => looks.lease_s) end
+  from (
+    select account, count(*) as look_count, max(lease_s) as lease_s from taken where action = 'observe' group by account) as looks
+  join counted using (account)
+  where kept.account = looks.account
+),
+claimed as (
+  update coatcheck.outbox as held set
+    visible_at = coatcheck.lease_now() + make_interval(secs => taken.lease_s),
+    lease_token = nextval('coatcheck.lease_tokens'),
+    -- a lease that ended while the database was away says nothing about its message
+    lease_count = case
+      when held.leased_by is not null and held.visible_at between outage.began_at and outage.ended_at then 1
+      else held.lease_count + 1 end,
+    last_error = case
+      when held.leased_by is null or held.visible_at between outage.began_at and outage.ended_at then held.last_error
+      else 'lease_ended' end,
+    first_leased_at = case when held.lease_count = 0 then coatcheck.lease_now()
+      else coalesce(held.first_leased_at, held.leased_at, coatcheck.lease_now()) end,
+    last_leased_at = coatcheck.lease_now(),
+    leased_by = %(worker)s::text,
+    leased_at = coatcheck.lease_now()
+  from taken
+  cross join outage
+  where held.operation_id = taken.operation_id and held.lane = taken.lane
+    and held.parked_at is null and held.visible_at <= coatcheck.due_now()
+  returning held.operation_id, held.lane, held.action, held.provider, held.account, held.expected_revision,
+    held.expected_remote_job_id, held.lease_token, held.lease_count, held.leased_at, taken.lease_s, held.wait_reason,
+    held.wait_since_at, held.wait_count, held.tenant_id, taken.is_suspect, taken.is_tried, taken.kind
+),
+-- of each wanted kind where its next walk begins, and when its budget opens, should that be what stopped it
+said as (
+  select allowed.kind,
+    coalesce((select unfinished.tenant_id from unfinished where unfinished.kind = allowed.kind),
+      (select met.tenant_id from met where met.kind = allowed.kind order by met.turn desc limit 1), '') as after_tenant,
+    case when taken_count >= allowed.leave_count then allowed.opens_in_s + coalesce(taken_count / allowed.per_s, 0) end as opens_in_s
+  from allowed
+  cross join lateral (select count(*) as taken_count from taken where taken.kind = allowed.kind) as tally
 )
-update coatcheck.outbox as held set
-  visible_at = coatcheck.lease_now() + make_interval(secs => taken.lease_s),
-  lease_token = nextval('coatcheck.lease_tokens'),
-  -- a lease that ended while the database was away says nothing about its message
-  lease_count = case
-    when held.leased_by is not null and held.visible_at between outage.began_at and outage.ended_at then 1
-    else held.lease_count + 1 end,
-  last_error = case
-    when held.leased_by is null or held.visible_at between outage.began_at and outage.ended_at then held.last_error
-    else 'lease_ended' end,
-  first_leased_at = case when held.lease_count = 0 then coatcheck.lease_now()
-    else coalesce(held.first_leased_at, held.leased_at, coatcheck.lease_now()) end,
-  last_leased_at = coatcheck.lease_now(),
-  leased_by = %(worker)s::text,
-  leased_at = coatcheck.lease_now()
-from (
-  select operation_id, lane, lease_s, false as is_suspect from due
-  union all select operation_id, lane, lease_s, true from suspect
-  union all select operation_id, lane, lease_s, false from doubtful) as taken
-cross join outage
-where held.operation_id = taken.operation_id and held.lane = taken.lane
-  and held.parked_at is null and held.visible_at <= coatcheck.due_now()
-returning held.operation_id, held.lane, held.action, held.provider, held.account, held.expected_revision,
-  held.expected_remote_job_id, held.lease_token, held.lease_count, held.leased_at, taken.lease_s, held.wait_reason,
-  held.wait_since_at, held.wait_count, taken.is_suspect,
+select claimed.operation_id, claimed.lane, claimed.action, claimed.provider, claimed.account, claimed.expected_revision,
+  claimed.expected_remote_job_id, claimed.lease_token, claimed.lease_count, claimed.leased_at, claimed.lease_s, claimed.wait_reason,
+  claimed.wait_since_at, claimed.wait_count, claimed.tenant_id, claimed.is_suspect, claimed.is_tried, claimed.kind,
+  null::text as after_tenant, null::float8 as opens_in_s,
   exists (
     select
     from wanted
@@ -94,3 +123,9 @@ returning held.operation_id, held.lane, held.action, held.provider, held.account
       and other.visible_at <= coatcheck.due_now()
       and (other.account is null or other.account = wanted.account)
       and other.schema_version = any(%(schema_version)s::smallint[])) as has_suspects
+from claimed
+union all
+select null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, said.kind, said.after_tenant,
+  said.opens_in_s, null
+from said
+where said.after_tenant <> '' or said.opens_in_s is not null

@@ -8,13 +8,13 @@ with input as materialized (
       %(number)s::integer[], %(authorisation)s::integer[], %(authorised_by)s::text[], %(stage)s::text[], %(marks_ms)s::text[],
       %(bytes_sent)s::bigint[], %(bytes_received)s::bigint[], %(http_status)s::integer[], %(request_ids)s::text[],
       %(candidate_id)s::text[], %(reply)s::bytea[], %(settle_s)s::float8[], %(begun_ago_s)s::float8[],
-      %(held)s::numeric[], %(unit)s::text[])
+      %(held)s::numeric[], %(unit)s::text[], %(shut_s)s::float8[])
     with ordinality as i(operation_id, dispatch_id, event, outcome, phase, withdrawn, cause, remote_job_id, observe_for_s, account,
       number, authorisation, authorised_by, stage, marks_ms, bytes_sent, bytes_received, http_status, request_ids, candidate_id,
-      reply, settle_s, begun_ago_s, held_then, unit_then, position)
+      reply, settle_s, begun_ago_s, held_then, unit_then, shut_s, position)
 ),
 locked as materialized (
-  select held.operation_id, held.tenant_id, held.provider, held.phase, held.render_state, held.delivery_state, held.dispatch_id,
+  select held.operation_id, held.tenant_id, held.provider, held.account, held.phase, held.render_state, held.delivery_state, held.dispatch_id,
     held.remote_job_id, held.revision, held.estimate, held.unit, held.cancel_requested_at, held.dispatch_by_at
   from coatcheck.operations as held
   join input using (operation_id)
@@ -57,7 +57,7 @@ traced as materialized (
 ),
 guarded as materialized (
   select input.*, locked.phase as from_phase, locked.render_state as from_render_state,
-    locked.delivery_state as from_delivery_state, locked.remote_job_id as saved_job_id, locked.tenant_id, traced.rises,
+    locked.delivery_state as from_delivery_state, locked.remote_job_id as saved_job_id, locked.tenant_id, locked.account as saved_account, traced.rises,
     traced.charged as was_charged, traced.basis as was_basis, traced.settled_at as was_settled_at,
     coalesce(traced.held, input.held_then, locked.estimate, 0) as held,
     coalesce(traced.unit, input.unit_then, locked.unit, 'credits') as unit, traced.outdated, traced.vanished, traced.is_news,
@@ -130,7 +130,7 @@ judged as materialized (
   select operation_id, dispatch_id, outcome, phase, cause, remote_job_id, observe_for_s, account, authorisation, authorised_by, stage,
     marks_ms, bytes_sent, bytes_received, http_status, request_ids, candidate_id, reply, settle_s, begun_ago_s, position, from_phase,
     from_render_state, from_delivery_state, saved_job_id, held, unit, vanished, is_news, row_number, displaced, status, rises,
-    tenant_id, was_charged, was_basis, was_settled_at,
+    tenant_id, saved_account, shut_s, was_charged, was_basis, was_settled_at,
     -- the history tells what happened, not what the reply would have meant
     case when status = 'owned' then 'remote_id_owned' when status = 'evidence' and phase is not null then 'reply_kept'
       else event end as event,
@@ -194,13 +194,27 @@ evidence as (
     settled_at = excluded.settled_at
 ),
 -- include: account_pauses
+phases as (
+  select account, saved_account, from_phase, from_render_state, is_news, shut_s,
+    case status when 'applied' then phase when 'owned' then 'uncertain' else from_phase end as to_phase
+  from judged
+  where status <> 'stale' and (select count(*) from accounts) >= 0
+),
+account_news as (
+  select account, case when is_news then shut_s end as shut_s, coatcheck.is_in_flight(to_phase, from_render_state)::integer as flights
+  from phases
+  union all
+  select saved_account, null, -coatcheck.is_in_flight(from_phase, from_render_state)::integer
+  from phases
+),
+-- include: account_news
 amounts as (
   select tenant_id, unit,
     case when settled_at is null then held else 0 end - case when was_open then held else 0 end as held,
     coalesce(charged, 0) - coalesce(was_charged, 0) as charged
   from money
-  -- providers are locked before allowances, as everywhere
-  where tenant_id is not null and (select count(*) from accounts) >= 0
+  -- providers are locked before accounts, and those before allowances, as everywhere
+  where tenant_id is not null and (select count(*) from account_locks) >= 0
 ),
 -- include: allowances
 written as (
@@ -223,7 +237,7 @@ written as (
   where judged.status <> 'stale' and stored.operation_id = judged.operation_id and (select count(*) from accounts) >= 0
     and (select count(*) from allowance_locks) >= 0
   returning stored.operation_id, stored.revision, stored.phase, stored.render_state, stored.delivery_state, stored.provider,
-    stored.account, stored.remote_job_id
+    stored.account, stored.remote_job_id, stored.tenant_id, stored.priority
 ),
 lane_changes as (
   select change.operation_id, change.lane,

@@ -51,7 +51,7 @@ jobs_promoted as (
 judged as materialized (
   select guarded.operation_id, guarded.event, guarded.phase, guarded.render_state, guarded.actor, guarded.reason, guarded.outcome,
     guarded.settles, guarded.authorises, guarded.requests_cancel, guarded.cancel_answer, guarded.clears_withdrawal,
-    guarded.remote_job_id, guarded.observe_for_s, guarded.message_lane, guarded.tenant_id, guarded.from_phase,
+    guarded.remote_job_id, guarded.observe_for_s, guarded.message_lane, guarded.tenant_id, guarded.account, guarded.from_phase,
     guarded.from_render_state, guarded.from_delivery_state, guarded.dispatch_id as present_dispatch_id,
     coalesce(won.dispatch_id, guarded.dispatch_id) as dispatch_id,
     case
@@ -96,10 +96,19 @@ money as materialized (
   join verdicts using (dispatch_id)
   where (verdicts.verdict = 'open') = (open_dispatches.settled_at is not null) and verdicts.verdict is not null
 ),
+account_news as (
+  select account, null::float8 as shut_s,
+    coatcheck.is_in_flight(phase, render_state)::integer - coatcheck.is_in_flight(from_phase, from_render_state)::integer as flights
+  from judged
+  where status = 'applied'
+),
+-- include: account_news
 amounts as (
   select tenant_id, unit, case when verdict = 'open' then held else -held end as held,
     coalesce(charged_now, 0) - coalesce(was_charged, 0) as charged
   from money
+  -- accounts are locked before allowances, as everywhere
+  where (select count(*) from account_locks) >= 0
 ),
 -- include: allowances
 redelivered as (
@@ -139,7 +148,7 @@ written as (
   -- allowances are locked before lanes, as everywhere
   where judged.status = 'applied' and stored.operation_id = judged.operation_id and (select count(*) from allowance_locks) >= 0
   returning stored.operation_id, stored.revision, stored.phase, stored.render_state, stored.delivery_state, stored.provider,
-    stored.account, stored.remote_job_id
+    stored.account, stored.remote_job_id, stored.tenant_id, stored.priority
 ),
 -- include: lane_changes
 -- include: lanes

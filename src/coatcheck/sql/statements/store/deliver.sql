@@ -63,7 +63,7 @@ written as (
       locked.failed_count - (judged.from_state = 'failed')::integer + (judged.to_state = 'failed')::integer as failed) as tally
   where judged.applies and stored.operation_id = judged.operation_id
   returning stored.operation_id, stored.revision, stored.phase, stored.render_state, stored.delivery_state, stored.provider,
-    stored.account, stored.remote_job_id
+    stored.account, stored.remote_job_id, stored.tenant_id, stored.priority
 ),
 -- include: lane_changes
 -- include: lanes
@@ -71,9 +71,9 @@ written as (
 -- an expired source needs a look; one that is being made right now is left alone
 looks as (
   insert into coatcheck.outbox as held (operation_id, lane, action, provider, account, expected_revision, expected_remote_job_id,
-    visible_at, wait_reason, wait_since_at, wait_count)
+    visible_at, wait_reason, wait_since_at, wait_count, tenant_id, precedence)
   select written.operation_id, 0, 'observe', written.provider, written.account, written.revision, written.remote_job_id, clock.at,
-    'source_expired', clock.at, 1
+    'source_expired', clock.at, 1, written.tenant_id, -written.priority
   from written
   join lane_changes as change on change.operation_id = written.operation_id and change.verb = 'look'
   cross join lateral (select coatcheck.lease_now() as at where (select count(*) from lane_locks) >= 0) as clock

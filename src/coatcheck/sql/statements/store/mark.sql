@@ -1,6 +1,6 @@
 -- purpose: commit "may be sent from now on" for a batch of prepared operations
--- guard: revision, phase prepared, not withdrawn, due, account not paused, the server the last marks were made on, allowance; the unique index on the authorisation behind it
--- index: operations_pkey, allowances_pkey, dispatches_authorisation_idx, outbox_pkey
+-- guard: revision, phase prepared, not withdrawn, due, account not paused, the server the last marks were made on, allowance, the account's budget; the unique index on the authorisation behind it
+-- index: operations_pkey, accounts_pkey, allowances_pkey, dispatches_authorisation_idx, outbox_pkey
 with input as materialized (
   select *
   from unnest(%(operation_id)s::uuid[], %(revision)s::bigint[], %(dispatch_id)s::uuid[], %(account)s::text[],
@@ -31,11 +31,21 @@ astray as materialized (
   where (held.system_identifier, held.timeline, held.made_as)
     is distinct from (here.system_identifier, here.timeline, here.made_as)
 ),
+-- all marks of an account with a budget wait here for one another
+budgets as materialized (
+  select held.account, held.max_in_flight - held.in_flight_count as free_count, held.dispatches_per_s, held.dispatch_turn_at,
+    held.dispatch_shut_until
+  from coatcheck.accounts as held
+  where held.account in (select account from input) and (select count(*) from accounts) >= 0
+    and (held.max_in_flight is not null or held.dispatches_per_s is not null or held.dispatch_shut_until > coatcheck.due_now())
+  order by held.account
+  for no key update
+),
 -- all of a tenant's marks wait here for one another, so that a limit is never passed
 purses as materialized (
   select held.tenant_id, held.unit, held.ceiling, held.ceiling - held.held - held.charged as left_over
   from coatcheck.allowances as held
-  where (held.tenant_id, held.unit) in (select tenant_id, unit from locked) and (select count(*) from accounts) >= 0
+  where (held.tenant_id, held.unit) in (select tenant_id, unit from locked) and (select count(*) from budgets) >= 0
   order by held.tenant_id, held.unit
   for no key update
 ),
@@ -63,11 +73,11 @@ wanted as materialized (
   from standing
   where status = 'applied'
 ),
-judged as materialized (
+affordable as materialized (
   select standing.operation_id, standing.dispatch_id, standing.account, standing.send_s, standing.quiescent_s, standing.lease_s,
     standing.pause_s, standing.tenant_id, standing.unit, standing.amount, 'dispatch_marked' as event, %(worker)s::text as actor,
     null::text as reason, 0::smallint as message_lane, standing.from_phase, standing.from_render_state,
-    standing.from_delivery_state,
+    standing.from_delivery_state, standing.position,
     case
       -- a limit holds for what has no amount, too: there is nothing that could be held
       when standing.status = 'applied' and purses.ceiling is not null
@@ -76,6 +86,35 @@ judged as materialized (
   from standing
   left join wanted using (operation_id)
   left join purses on purses.tenant_id = standing.tenant_id and purses.unit = standing.unit
+),
+-- the first ones, as many as may be in flight and as the rate allows at this instant
+judged as materialized (
+  select affordable.operation_id, affordable.dispatch_id, affordable.account, affordable.send_s, affordable.quiescent_s,
+    affordable.lease_s, affordable.pause_s, affordable.tenant_id, affordable.unit, affordable.amount, affordable.event,
+    affordable.actor, affordable.reason, affordable.message_lane, affordable.from_phase, affordable.from_render_state,
+    affordable.from_delivery_state, turn.token_in_s,
+    case
+      when affordable.status = 'applied' and turn.number > budgets.free_count then 'cap'
+      when affordable.status = 'applied' and turn.number > turn.token_count then 'rate'
+      else affordable.status end as status
+  from (
+    select *, row_number() over (partition by account, status order by position)::integer as number
+    from affordable) as affordable
+  left join budgets using (account)
+  cross join lateral (select coatcheck.lease_now() as at) as clock
+  cross join lateral (select affordable.number,
+    coatcheck.tokens(budgets.dispatches_per_s, budgets.dispatch_turn_at, budgets.dispatch_shut_until, clock.at) as token_count,
+    coatcheck.token_in_s(budgets.dispatches_per_s, budgets.dispatch_turn_at, budgets.dispatch_shut_until, clock.at,
+      affordable.number) as token_in_s) as turn
+),
+budgets_spent as (
+  update coatcheck.accounts as kept set
+    in_flight_count = kept.in_flight_count + case when kept.max_in_flight is null then 0 else spent.mark_count end,
+    dispatch_turn_at = case when kept.dispatches_per_s is null then kept.dispatch_turn_at
+      else greatest(kept.dispatch_turn_at, coatcheck.lease_now()) + make_interval(secs => spent.mark_count / kept.dispatches_per_s) end
+  from budgets
+  join (select account, count(*)::integer as mark_count from judged where status = 'applied' group by account) as spent using (account)
+  where kept.account = budgets.account
 ),
 amounts as (
   select tenant_id, unit, amount as held, 0::numeric as charged
@@ -94,7 +133,8 @@ written as (
   from judged
   where judged.status = 'applied' and stored.operation_id = judged.operation_id
   returning stored.operation_id, stored.revision, stored.phase, stored.render_state, stored.delivery_state, stored.provider,
-    stored.account, stored.authorisation, stored.authorised_by, stored.dispatch_count, stored.unit
+    stored.account, stored.authorisation, stored.authorised_by, stored.dispatch_count, stored.unit,
+    stored.tenant_id, stored.priority
 ),
 marks as (
   insert into coatcheck.dispatches (dispatch_id, operation_id, number, authorisation, authorised_by, account, worker, begun_at,
@@ -110,7 +150,7 @@ lane_locks as materialized (
   select held.operation_id, held.lane, held.action, held.lease_count, held.leased_at
   from coatcheck.outbox as held
   where held.lane = 0 and held.operation_id in (
-    select operation_id from written union all select operation_id from judged where status in ('paused', 'allowance'))
+    select operation_id from written union all select operation_id from judged where status in ('paused', 'allowance', 'cap', 'rate'))
     -- allowances are locked before lanes, as everywhere
     and (select count(*) from allowance_locks) >= 0
   order by held.operation_id
@@ -120,9 +160,9 @@ lane_locks as materialized (
 -- where this lease ends, doubt begins: the lane is aimed at reconciliation, which any worker may do
 lanes_taken as (
   insert into coatcheck.outbox as held (operation_id, lane, action, provider, account, expected_revision, visible_at, leased_by,
-    leased_at)
+    leased_at, tenant_id, precedence)
   select written.operation_id, 0, 'reconcile', written.provider, written.account, written.revision,
-    clock.at + make_interval(secs => judged.lease_s), %(worker)s::text, clock.at
+    clock.at + make_interval(secs => judged.lease_s), %(worker)s::text, clock.at, written.tenant_id, -written.priority
   from written
   join judged using (operation_id)
   cross join lateral (select coatcheck.lease_now() as at where (select count(*) from lane_locks) >= 0) as clock
@@ -142,8 +182,11 @@ lanes_taken as (
 ),
 lanes_waiting as (
   update coatcheck.outbox as held set
-    visible_at = coatcheck.lease_now() + make_interval(
-      secs => judged.pause_s * case when held.wait_reason = reasons.reason then least(1 + held.wait_count, 4) else 1 end),
+    -- a rate says when the turn comes; what else is waited for is asked about less and less often
+    visible_at = coatcheck.lease_now() + make_interval(secs => case
+      when reasons.reason = 'rate' then judged.token_in_s
+      when held.wait_reason = reasons.reason then judged.pause_s * least(1 + held.wait_count, 4)
+      else judged.pause_s end),
     lease_token = nextval('coatcheck.lease_tokens'),
     lease_count = 0,
     leased_by = null,
@@ -153,7 +196,7 @@ lanes_waiting as (
     wait_count = case when held.wait_reason = reasons.reason then held.wait_count + 1 else 1 end
   from judged
   join lane_locks using (operation_id)
-  join (values ('paused', 'pause'), ('allowance', 'allowance')) as reasons(status, reason) using (status)
+  join (values ('paused', 'pause'), ('allowance', 'allowance'), ('cap', 'cap'), ('rate', 'rate')) as reasons(status, reason) using (status)
   where held.operation_id = judged.operation_id and held.lane = 0 and held.action = 'dispatch'
 )
 select judged.operation_id, judged.status, written.revision, lanes_taken.lease_token, coalesce(judged.amount, 0) as held, judged.unit

@@ -7,18 +7,10 @@ with affected as materialized (
   where held.account = (select known.account from coatcheck.providers as known where known.name = %(name)s)
   order by held.name
   for no key update
-),
-paused as (
-  update coatcheck.providers as provider set
-    dispatch_paused_at = coalesce(provider.dispatch_paused_at, coatcheck.lease_now()),
-    dispatch_pause_reason = %(reason)s,
-    dispatch_paused_by = %(actor)s
-  from affected
-  where provider.name = affected.name
-  returning
--- include: provider_columns
 )
-select
--- include: provider_columns
-from paused as provider
-where provider.name = %(name)s
+update coatcheck.providers as provider set
+  dispatch_paused_at = coalesce(provider.dispatch_paused_at, coatcheck.lease_now()),
+  dispatch_pause_reason = %(reason)s,
+  dispatch_paused_by = %(actor)s
+from affected
+where provider.name = affected.name

@@ -1,12 +1,19 @@
 -- purpose: make configured providers known; where all are, nothing is written, so that a start waits for no standby
 -- guard: a pause that exists stays; a new name of a paused account is paused with it, and any new name once a restore was noticed
--- index: providers_pkey
+-- index: providers_pkey, accounts_pkey
 with fresh as materialized (
   select i.name, i.account, i.kind
   from unnest(%(name)s::text[], %(account)s::text[], %(kind)s::text[]) as i(name, account, kind)
   where not exists (
-    select from coatcheck.providers as same
+    select
+    from coatcheck.providers as same
+    join coatcheck.accounts as budget using (account)
     where same.name = i.name and same.account = i.account and same.kind = i.kind)
+),
+accounts as (
+  insert into coatcheck.accounts (account)
+  select distinct account from fresh order by account
+  on conflict do nothing
 ),
 -- the copy may have lost the name with what was sent under it; whoever notices a restore holds this row, and is waited for
 restored as materialized (

@@ -20,22 +20,15 @@ due as (
   update coatcheck.outbox as held set visible_at = coatcheck.lease_now(), wait_reason = null, wait_since_at = null, wait_count = 0
   from waiting
   where held.operation_id = waiting.operation_id and held.lane = waiting.lane
-),
-resumed as (
-  update coatcheck.providers as provider set
-    dispatch_paused_at = null,
-    dispatch_pause_reason = null,
-    dispatch_paused_by = null,
-    dispatch_resumed_at = coatcheck.lease_now(),
-    dispatch_resume_reason = %(reason)s,
-    dispatch_resumed_by = %(actor)s,
-    forbidden_count = 0
-  from affected
-  where provider.name = affected.name
-  returning
--- include: provider_columns
 )
-select
--- include: provider_columns
-from resumed as provider
-where provider.name = %(name)s
+update coatcheck.providers as provider set
+  dispatch_paused_at = null,
+  dispatch_pause_reason = null,
+  dispatch_paused_by = null,
+  dispatch_resumed_at = coatcheck.lease_now(),
+  dispatch_resume_reason = %(reason)s,
+  dispatch_resumed_by = %(actor)s,
+  forbidden_count = 0,
+  doubt_count = 0
+from affected
+where provider.name = affected.name

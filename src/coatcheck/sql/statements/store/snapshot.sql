@@ -10,7 +10,7 @@ with input as materialized (
       outputs)
 ),
 locked as materialized (
-  select held.operation_id, held.tenant_id, held.phase, held.render_state, held.delivery_state, held.dispatch_id,
+  select held.operation_id, held.tenant_id, held.account, held.phase, held.render_state, held.delivery_state, held.dispatch_id,
     held.remote_job_id, held.revision, held.final_at
   from coatcheck.operations as held
   join input using (operation_id)
@@ -19,8 +19,7 @@ locked as materialized (
 ),
 judged as materialized (
   select input.*, %(worker)s::text as actor, input.error_code as reason, 0::smallint as message_lane, locked.dispatch_id,
-    locked.tenant_id,
-    locked.phase as from_phase, locked.render_state as from_render_state, locked.delivery_state as from_delivery_state,
+    locked.tenant_id, locked.account, locked.phase as from_phase, locked.render_state as from_render_state, locked.delivery_state as from_delivery_state,
     locked.final_at is not null as was_final,
     coalesce(locked.revision = input.revision and locked.remote_job_id = input.remote_job_id
       and locked.phase in ('accepted', 'submission_failed')
@@ -59,9 +58,18 @@ settlements as (
   from figures
   where kept.dispatch_id = figures.dispatch_id
 ),
+account_news as (
+  select account, null::float8 as shut_s,
+    coatcheck.is_in_flight(from_phase, render_state)::integer - coatcheck.is_in_flight(from_phase, from_render_state)::integer as flights
+  from judged
+  where applies
+),
+-- include: account_news
 amounts as (
   select tenant_id, unit, case when settled_at is null then -held else 0 end as held, charged_now - coalesce(charged, 0) as charged
   from figures
+  -- accounts are locked before allowances, as everywhere
+  where (select count(*) from account_locks) >= 0
 ),
 -- include: allowances
 output_rows as (
@@ -113,7 +121,7 @@ written as (
   -- allowances are locked before lanes, as everywhere
   where judged.applies and stored.operation_id = judged.operation_id and (select count(*) from allowance_locks) >= 0
   returning stored.operation_id, stored.revision, stored.phase, stored.render_state, stored.delivery_state, stored.provider,
-    stored.account, stored.remote_job_id
+    stored.account, stored.remote_job_id, stored.tenant_id, stored.priority
 ),
 -- include: lane_changes
 -- include: lanes
