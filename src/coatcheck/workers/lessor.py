@@ -38,7 +38,9 @@ ROOM_S = 0.1
 """How long a worker that cannot take all that is due lets places fall free before it claims for a few of them."""
 _ROOM_SHARE = 4
 _RESERVE_SHARE = 8
-"""One place in so many is kept for tenants that have nothing in hand, so that nobody's backlog fills a worker."""
+"""One place in so many is kept for tenants that have nothing in hand, so that nobody's backlog fills a worker,"""
+_RESERVE = 8
+"""and at most so many."""
 _SOON_S = 0.01
 """The least time between a claim that a budget stopped and the next one."""
 
@@ -54,7 +56,7 @@ class Capacity:
     @property
     def reserve(self) -> int:
         """How many of the places only tenants get that have nothing in hand."""
-        return self.places // _RESERVE_SHARE
+        return min(_RESERVE, self.places // _RESERVE_SHARE)
 
 
 class Lessor:
