@@ -175,7 +175,10 @@ def test_what_is_left_tells_work_from_what_waits_for_a_person_or_a_day(ground: G
     ground.sql(
         "update coatcheck.outbox set parked_at = now(), park_reason = 'lease_count' where operation_id = %s", parked
     )
-    ground.sql("update coatcheck.outbox set wait_reason = 'pause' where operation_id = %s", waiting)
+    ground.sql(
+        "update coatcheck.outbox set wait_reason = 'pause', visible_at = now() + interval '1 min' where operation_id = %s",
+        waiting,
+    )
     ground.sql(
         "update coatcheck.outbox set wait_reason = 'accounting', action = 'observe' where operation_id = %s", accounting
     )

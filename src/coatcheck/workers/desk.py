@@ -51,6 +51,8 @@ class Desk:
     """Keeps ends of POSTs on the disk while the database is away; None where only memory does."""
     tally: Tally = field(default_factory=Tally)
     complaints: Complaints = field(init=False)
+    failing: set[str] = field(default_factory=set)
+    """Accounts of which a look failed here and none was answered since."""
     draining: bool = False
     """Whether the worker was told to end: from then on nothing is marked any more."""
 

@@ -1,8 +1,11 @@
-"""What a look says of its account: failures in a row pause observation, an answer ends that pause, and patience that was asked for is kept by all."""
+"""What a look says of its account: failures in a row pause observation, an answer ends that pause, and patience that was asked for is kept by all.
+
+In a row means without an answer between them at any worker that saw one fail: the first answer after a failure is news, all others are not.
+"""
 
 from typing import Final
 
-from coatcheck.provider.port import Denied, Look, Transient
+from coatcheck.provider.port import Denied, Found, Look, Transient
 from coatcheck.store.budgets import LookReport
 from coatcheck.workers.desk import Desk, Work
 
@@ -10,11 +13,15 @@ _THROTTLED: Final = "status_429"
 _ASKS: Final = frozenset({_THROTTLED, "status_503"})
 
 
-async def report(desk: Desk, work: Work, account: str, look: Look) -> None:
-    """Report a failure, or an answer where looks of the account failed lately; other answers are no news."""
+async def report(desk: Desk, work: Work, account: str, look: Look | Found) -> None:
+    """Report a failure, or an answer where looks of the account failed lately, here or elsewhere; other answers are no news."""
     failure, shut_s = _failure(look), _shut_s(look)
-    if failure is None and shut_s is None and not work.message.is_tried:
+    if failure is None and shut_s is None and not (work.message.is_tried or account in desk.failing):
         return
+    if failure is None:
+        desk.failing.discard(account)
+    else:
+        desk.failing.add(account)
     await desk.looks.save(
         LookReport(
             operation_id=work.operation.operation_id,
@@ -26,7 +33,7 @@ async def report(desk: Desk, work: Work, account: str, look: Look) -> None:
     )
 
 
-def _failure(look: Look) -> str | None:
+def _failure(look: Look | Found) -> str | None:
     """In a word; a service that throttles answers, and so does one that has no such job."""
     match look:
         case Denied():
@@ -37,5 +44,5 @@ def _failure(look: Look) -> str | None:
             return None
 
 
-def _shut_s(look: Look) -> float | None:
+def _shut_s(look: Look | Found) -> float | None:
     return look.retry_after_s if isinstance(look, Transient) and look.cause in _ASKS else None

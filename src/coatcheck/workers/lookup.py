@@ -32,6 +32,7 @@ from coatcheck.provider.port import (
 from coatcheck.seams import Point
 from coatcheck.store.door import Status
 from coatcheck.workers.desk import Desk, Work
+from coatcheck.workers.failing import report
 
 ANSWER_S: Final = 15.0
 """How long one search may take, well within the lease of a reconcile message."""
@@ -67,6 +68,9 @@ class Lookup:
             await self._leave(work)
             return
         found = await self._find(finding, dispatch_id)
+        # who may not list may well look at jobs, so a denial says nothing here
+        if not isinstance(found, Denied):
+            await report(self._desk, work, finding.settings.account, found)
         await self._decide(work, finding, found)
 
     async def _find(self, finding: Finding, dispatch_id: DispatchId) -> Found:

@@ -32,6 +32,8 @@ logger = logging.getLogger(__name__)
 BAD_LEASES = 5
 """Consecutive leases of one message that may end badly before it is parked."""
 _OUTAGE_PAUSE_S = (0.2, 2.0)
+_CLOSED_S = 0.1
+"""How soon `until idle` asks again for what is due and could not be claimed."""
 _RECEIVED: Mapping[Action, Point] = {
     Action.DISPATCH: Point.D1_RECEIVED,
     Action.OBSERVE: Point.O1_RECEIVED,
@@ -191,11 +193,12 @@ class Worker:
         except (psycopg.Error, CoatcheckError):
             return 1, 0
         if left.left_count and left.next_s is not None:
-            self._lessor.wake(max(0.001, left.next_s))
+            # what is due and was not claimed waits for a budget or for another claim's rows: not asked for at once
+            self._lessor.wake(max(0.001, left.next_s) if left.next_s > 0 else _CLOSED_S)
         return left.left_count, left.waiting_count
 
     async def _wake_waiting(self) -> bool:
-        """Make what waits for an allowance or a pause due once more; whether that came about."""
+        """Make what waits for an allowance or a pause due once more; whether that came about. Of looks that are paused the next claim is the try."""
         try:
             await self._leases.wake_waiting(self._scope.providers)
         except (psycopg.Error, CoatcheckError):
@@ -259,7 +262,7 @@ def _is_spent(work: Work) -> bool:
 
 
 def _waits(work: Work) -> bool:
-    """Whether the message waited for money or for an account that is paused."""
+    """Whether the message waited for money or for an account that is paused; looks of such an account are not claimed at all."""
     return work.message.waited.reason in (WaitReason.ALLOWANCE, WaitReason.PAUSE)
 
 
