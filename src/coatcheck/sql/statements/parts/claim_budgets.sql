@@ -40,17 +40,27 @@ known as (
 ),
 budgets as materialized (
   select known.account, known.look_floor_s, known.looks_per_s, known.dispatches_per_s, known.failed_look_count,
+    known.observation_paused_at is not null as is_paused,
     least(greatest(known.max_in_flight - known.in_flight_count, case when known.max_in_flight is not null then 0 end),
       coatcheck.tokens(known.dispatches_per_s, known.dispatch_turn_at, known.dispatch_shut_until, clock.at)) as dispatch_leave,
     case
-      when known.observation_paused_at is not null
-        then (known.is_counted and coalesce(known.observation_probe_at <= clock.at, false))::integer
+      -- a pause is tried with one look, which keeps to the rate and to the patience that was asked for
+      when known.observation_paused_at is not null and coalesce(known.observation_probe_at > clock.at, true) then 0
+      when known.observation_paused_at is not null then known.is_counted::integer * least(1,
+        coatcheck.tokens(known.looks_per_s, known.look_turn_at, known.look_shut_until, clock.at))
       when known.looks_per_s is not null and not known.is_counted then 0
       else coatcheck.tokens(known.looks_per_s, known.look_turn_at, known.look_shut_until, clock.at) end as look_leave,
-    coatcheck.token_in_s(known.dispatches_per_s, known.dispatch_turn_at, known.dispatch_shut_until, clock.at,
-      greatest(1, floor(known.dispatches_per_s / 10))::integer) as dispatch_in_s,
+    -- whose places in flight are taken opens when a render ends, which nobody knows
+    case when (known.in_flight_count < known.max_in_flight) is not false
+        and (known.dispatches_per_s is not null or known.dispatch_shut_until > clock.at)
+      then coatcheck.token_in_s(known.dispatches_per_s, known.dispatch_turn_at, known.dispatch_shut_until, clock.at,
+        greatest(1, floor(known.dispatches_per_s / 10))::integer) end as dispatch_in_s,
     case
-      when known.observation_paused_at is not null then extract(epoch from known.observation_probe_at - clock.at)::float8
+      when known.observation_paused_at is not null then extract(
+        epoch from greatest(known.observation_probe_at - clock.at,
+          case when known.observation_probe_at is not null then known.look_shut_until - clock.at end))::float8
+      -- nothing is due for it, so nothing waits for it to open
+      when known.looks_per_s is not null and not known.is_counted then null
       else coatcheck.token_in_s(known.looks_per_s, known.look_turn_at, known.look_shut_until, clock.at,
         greatest(1, floor(known.looks_per_s / 10))::integer) end as look_in_s
   from known

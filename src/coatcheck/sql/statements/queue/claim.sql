@@ -56,7 +56,9 @@ entitled as materialized (
     from suspect
     union all
     select doubtful.operation_id, doubtful.lane, doubtful.account, case when doubtful.is_look then 'observe' else 'reconcile' end, null,
-      %(doubt_lease_s)s::float8, false, 0, case when doubtful.is_look then budgets.look_leave end
+      -- a look at a job tries a pause better than a search does, where there is one
+      %(doubt_lease_s)s::float8, false, case when budgets.is_paused then 2147483647 else 0 end,
+      case when doubtful.is_look then budgets.look_leave end
     from doubtful
     left join budgets using (account)) as found
 ),
