@@ -19,7 +19,7 @@ from store.ground import ACCOUNT, Ground
 ROWS: LiteralString = """
 insert into coatcheck.outbox (operation_id, lane, action, provider, account, expected_revision, visible_at, tenant_id, precedence)
 select coatcheck.new_id(), 0, action, 'genace', null, 0, coatcheck.lease_now() - make_interval(secs => n),
-  case when n %% 5 > 0 then 't' || n %% 5 end, n %% 3
+  case when n %% 5 > 0 then 't' || n %% 5 else '' end, n %% 3
 from generate_series(1, %s) as n, unnest(array['dispatch', 'observe', 'reconcile']) as action"""
 SWITCHES = ("enable_hashjoin", "enable_mergejoin", "enable_material", "enable_hashagg", "enable_sort")
 POPULAR: LiteralString = """
@@ -47,6 +47,7 @@ def wanted(room: int) -> dict[str, Any]:
         "reserve": [0, 0],
         "lease_s": [30.0, 30.0],
         "after_tenant": ["", ""],
+        "after_precedence": [-32768, -32768],
         "served_action": [],
         "served_tenant": [],
         "schema_version": [1],

@@ -51,8 +51,8 @@ class Message:
     leased_at: datetime
     lease_s: float
     waited: Waited
-    tenant_id: str | None = None
-    """Whose it is; None for what was written before messages said so."""
+    tenant_id: str = ""
+    """Whose it is; empty for what was written before messages said so."""
     is_suspect: bool = False
     """Whether its leases kept ending without a word, so that it was leased alone."""
     is_tried: bool = False
@@ -139,13 +139,15 @@ class Leases:
         served already, and learns where the next claim goes on and when a budget opens.
         """
         turns = turns or Turns()
+        spots = [turns.after(want.action, want.provider) for want in wanted]
         parameters = {
             "action": [want.action for want in wanted],
             "provider": [want.provider for want in wanted],
             "account": [want.account for want in wanted],
             "room": [want.room for want in wanted],
             "reserve": [want.reserve for want in wanted],
-            "after_tenant": [turns.after(want.action, want.provider) for want in wanted],
+            "after_tenant": [tenant_id for tenant_id, _ in spots],
+            "after_precedence": [precedence for _, precedence in spots],
             "served_action": [action for action, _ in turns.served],
             "served_tenant": [tenant_id for _, tenant_id in turns.served],
             "lease_s": [want.lease_s for want in wanted],
@@ -238,9 +240,11 @@ class Leases:
 
 def _learned(turns: Turns, wanted: Sequence[Wanted], told: Mapping[int, Row]) -> None:
     """What the claim said of its kinds; of most it has nothing to say."""
-    for kind, want in enumerate(wanted, start=1):
-        said = told.get(kind, {"after_tenant": "", "opens_in_s": None})
-        turns.learn(want.action, want.provider, after_tenant=said["after_tenant"], opens_in_s=said["opens_in_s"])
+    turns.asked()
+    for kind, said in told.items():
+        want = wanted[kind - 1]
+        after = None if said["after_tenant"] is None else (said["after_tenant"], said["after_precedence"])
+        turns.learn(want.action, want.provider, after=after, opens_in_s=said["opens_in_s"])
 
 
 def _kept(rows: Sequence[Row], messages: Sequence[Message]) -> list[bool]:

@@ -11,6 +11,7 @@ from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from math import inf
 
 import psycopg
 
@@ -78,6 +79,7 @@ class Lessor:
         self._seams = seams
         self._news = asyncio.Event()
         self._due: list[float] = []
+        self._opens_at = inf
         self._crowded: set[Action] = set(capacities)
         self._freed = asyncio.Event()
         self._rested_at = 0.0
@@ -120,9 +122,9 @@ class Lessor:
             self._tenants.take(work.message.action, work.message.tenant_id)
         self._seclusion.claimed([work.message for work in found], self.in_hand)
         self._crowded = self._without_room(wanted, messages)
-        if self._tenants.opens_in_s is not None:
-            self.wake(max(_SOON_S, self._tenants.opens_in_s))
         ended = self._seams.clock.boottime()
+        opens_in_s = self._tenants.opens_in_s
+        self._opens_at = inf if opens_in_s is None else ended + max(_SOON_S, opens_in_s)
         rest_s = max(REST_S, (ended - began) * _REST_SHARE)
         self._rested_at = ended + rest_s if len(messages) > 1 else 0.0
         return found
@@ -178,7 +180,7 @@ class Lessor:
     async def wait(self) -> None:
         """Until something may be due: woken, a known instant, or the poll interval; then for the rest of the rest."""
         now = self._seams.clock.boottime()
-        poll_at = now + POLL_S * self._seams.jitter.between(0.9, 1.1)
+        poll_at = min(self._opens_at, now + POLL_S * self._seams.jitter.between(0.9, 1.1))
         while (until := min(poll_at, self._due[0]) if self._due else poll_at) > now:
             self._news.clear()
             with suppress(TimeoutError):
@@ -204,13 +206,16 @@ class Lessor:
     def _without_room(self, wanted: Sequence[Wanted], messages: Sequence[Message]) -> set[Action]:
         """Actions of which there may be more due than there was room for. Where room is left all the same, the next claim is due now."""
         taken = Counter((message.action, message.provider) for message in messages)
-        filled = {want.action for want in wanted if taken[want.action, want.provider] >= want.room - want.reserve}
+        filled = {
+            want.action for want in wanted if taken[want.action, want.provider] >= max(1, want.room - want.reserve)
+        }
+        kept = {want.action for want in wanted if want.room <= want.reserve}
         full = {
             action for action, each in self._capacities.items() if self.in_hand[action] >= each.places - each.reserve
         }
-        if (filled | self._passed_over(wanted)) - full:
+        if (filled | self._passed_over(wanted)) - full - kept:
             self.wake()
-        return filled | full
+        return filled | full | kept
 
     def _passed_over(self, wanted: Sequence[Wanted]) -> set[Action]:
         """Actions of which not every provider had its turn yet, there being fewer free places than providers."""

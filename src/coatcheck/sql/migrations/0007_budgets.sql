@@ -44,9 +44,9 @@ alter table coatcheck.providers
   add column doubt_limit integer default 20,
   add constraint providers_doubts check (doubt_count >= 0 and doubt_limit > 0);
 
--- whose message it is, so that tenants take turns; what is there already comes in the order of its time
+-- whose message it is, so that tenants take turns; what is there already, and what older code adds, takes one turn together
 alter table coatcheck.outbox
-  add column tenant_id text,
+  add column tenant_id text not null default '',
   add column precedence smallint not null default 0;
 comment on column coatcheck.outbox.precedence is 'The operation''s priority, negated: within a tenant the smaller one comes first.';
 create index outbox_turn_idx on coatcheck.outbox (provider, action, tenant_id, precedence, visible_at)

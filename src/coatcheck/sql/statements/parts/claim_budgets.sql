@@ -67,7 +67,8 @@ budgets as materialized (
   cross join lateral (select coatcheck.lease_now() as at where (select count(*) from counted) >= 0) as clock
 ),
 allowed as materialized (
-  select wanted.action, wanted.provider, wanted.account, wanted.room, wanted.reserve, wanted.lease_s, wanted.after_tenant, wanted.kind,
+  select wanted.action, wanted.provider, wanted.account, wanted.room, wanted.reserve, wanted.lease_s, wanted.after_tenant,
+    wanted.after_precedence, wanted.kind,
     case when wanted.action = 'observe' then budgets.look_floor_s end as floor_s, leave.leave_count,
     least(wanted.room, leave.leave_count) as free, leave.per_s, leave.opens_in_s
   from wanted

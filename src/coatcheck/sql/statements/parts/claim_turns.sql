@@ -1,41 +1,43 @@
 -- purpose: what is due in turns of tenants: a walk around their ring from where the last claim stopped, an equal share for each that is met with something due
 -- guard: none of its own; rows that another claim has are passed by
 -- index: outbox_turn_idx
--- each step goes to the next tenant and precedence, due or not; a walk that gets no further than 32 of them goes on with the next claim
+-- each step goes to the next tenant and precedence, due or not, and once over the end of the ring to its beginning; a walk ends after a round,
+-- when it met a tenant for each place, or after 33 steps: the next claim goes on there
 ring as (
-  select allowed.kind, start.leg, 0 as hop, start.tenant_id, start.precedence, false as is_due, 0 as found_count
+  select allowed.kind, 0 as hop, false as is_second_leg, allowed.after_tenant as tenant_id, allowed.after_precedence as precedence,
+    false as is_due, null::text as due_tenant, 0 as due_count
   from allowed
-  cross join lateral (
-    values (1, allowed.after_tenant, 32767::smallint), (2, '', (-32768)::smallint)) as start(leg, tenant_id, precedence)
   where allowed.free > 0 and not exists (select from suspect)
   union all
-  select ring.kind, ring.leg, ring.hop + 1, step.tenant_id, step.precedence, step.is_due, ring.found_count + step.is_due::integer
+  select ring.kind, ring.hop + 1, ring.is_second_leg or step.tenant_id is null, coalesce(step.tenant_id, ''),
+    coalesce(step.precedence, (-32768)::smallint), coalesce(step.is_due, false),
+    case when step.is_due then step.tenant_id else ring.due_tenant end,
+    ring.due_count + coalesce(step.is_due and step.tenant_id is distinct from ring.due_tenant, false)::integer
   from ring
   join allowed using (kind)
-  cross join lateral (
+  left join lateral (
     select held.tenant_id, held.precedence, held.visible_at <= coatcheck.due_now() as is_due
     from coatcheck.outbox as held
     where held.provider = allowed.provider and held.action = allowed.action and held.action <> 'reconcile' and held.parked_at is null
       and (held.tenant_id, held.precedence) > (ring.tenant_id, ring.precedence)
     order by held.tenant_id, held.precedence, held.visible_at
     limit 1) as step
-  where ring.hop < 32 and ring.found_count < allowed.free and (ring.leg = 1 or step.tenant_id <= allowed.after_tenant)
+    on not ring.is_second_leg or (step.tenant_id, step.precedence) <= (allowed.after_tenant, allowed.after_precedence)
+  where ring.hop < 33 and ring.due_count < allowed.free and (step.tenant_id is not null or not ring.is_second_leg)
 ),
--- whose walk got no further begins the next one there; what it would meet after a whole round is not asked for before
+-- of a tenant that was met in the middle of its precedences and has nothing due so far the rest comes next
 unfinished as materialized (
-  select kind, tenant_id from ring where leg = 1 and hop = 32
+  select kind, tenant_id, case when tenant_id is not distinct from due_tenant then 32767::smallint else precedence end as precedence
+  from ring
+  where hop = 33
 ),
 met as materialized (
-  select kind, tenant_id, precedence, turn
-  from (
-    select ring.kind, ring.tenant_id, ring.precedence, row_number() over (partition by ring.kind order by ring.leg, ring.hop) as turn
-    from ring
-    where ring.is_due and (ring.leg = 1 or not exists (select from unfinished where unfinished.kind = ring.kind))) as numbered
-  join allowed using (kind)
-  where numbered.turn <= allowed.free
+  select kind, tenant_id, precedence, hop as turn, due_count as tenant_number
+  from ring
+  where is_due
 ),
 shares as (
-  select met.kind, ceil(allowed.free::float8 / count(distinct met.tenant_id))::integer as share
+  select met.kind, ceil(allowed.free::float8 / max(met.tenant_number))::integer as share
   from met
   join allowed using (kind)
   group by met.kind, allowed.free

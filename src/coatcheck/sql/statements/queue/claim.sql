@@ -4,8 +4,8 @@
 with recursive wanted as (
   select *
   from unnest(%(action)s::text[], %(provider)s::text[], %(account)s::text[], %(room)s::integer[], %(reserve)s::integer[],
-      %(lease_s)s::float8[], %(after_tenant)s::text[])
-    with ordinality as want(action, provider, account, room, reserve, lease_s, after_tenant, kind)
+      %(lease_s)s::float8[], %(after_tenant)s::text[], %(after_precedence)s::smallint[])
+    with ordinality as want(action, provider, account, room, reserve, lease_s, after_tenant, after_precedence, kind)
 ),
 -- the tenants that this worker has something of in hand already
 served as (
@@ -107,16 +107,21 @@ claimed as (
 -- of each wanted kind where its next walk begins, and when its budget opens, should that be what stopped it
 said as (
   select allowed.kind,
-    coalesce((select unfinished.tenant_id from unfinished where unfinished.kind = allowed.kind),
-      (select met.tenant_id from met where met.kind = allowed.kind order by met.turn desc limit 1), '') as after_tenant,
-    case when taken_count >= allowed.leave_count then allowed.opens_in_s + coalesce(taken_count / allowed.per_s, 0) end as opens_in_s
+    last.tenant_id as after_tenant, last.precedence as after_precedence,
+    case when taken_count >= allowed.leave_count and allowed.opens_in_s >= 0
+      then allowed.opens_in_s + coalesce(taken_count / allowed.per_s, 0) end as opens_in_s
   from allowed
   cross join lateral (select count(*) as taken_count from taken where taken.kind = allowed.kind) as tally
+  left join lateral (
+    select unfinished.tenant_id, unfinished.precedence from unfinished where unfinished.kind = allowed.kind
+    union all
+    (select met.tenant_id, 32767::smallint from met where met.kind = allowed.kind order by met.turn desc limit 1)
+    limit 1) as last on true
 )
 select claimed.operation_id, claimed.lane, claimed.action, claimed.provider, claimed.account, claimed.expected_revision,
   claimed.expected_remote_job_id, claimed.lease_token, claimed.lease_count, claimed.leased_at, claimed.lease_s, claimed.wait_reason,
   claimed.wait_since_at, claimed.wait_count, claimed.tenant_id, claimed.is_suspect, claimed.is_tried, claimed.kind,
-  null::text as after_tenant, null::float8 as opens_in_s,
+  null::text as after_tenant, null::smallint as after_precedence, null::float8 as opens_in_s,
   exists (
     select
     from wanted
@@ -128,6 +133,6 @@ select claimed.operation_id, claimed.lane, claimed.action, claimed.provider, cla
 from claimed
 union all
 select null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, said.kind, said.after_tenant,
-  said.opens_in_s, null
+  said.after_precedence, said.opens_in_s, null
 from said
-where said.after_tenant <> '' or said.opens_in_s is not null
+where said.after_tenant is not null or said.opens_in_s is not null
