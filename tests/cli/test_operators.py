@@ -22,7 +22,7 @@ STATS_FIELDS = {
         "uncertain_count",
     ),
     *("waiting", "parked", "unclaimed_count", "queue_age_by_action_s", "due", "worker_count"),
-    *("uncertain_age_s", "uncertain_held", "held", "orphan_count"),
+    *("uncertain_age_s", "uncertain_held", "held", "orphan_count", "account_waits", "accounts"),
 }
 
 

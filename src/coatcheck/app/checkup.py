@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
+from coatcheck.app.account_checks import account_checks
 from coatcheck.app.around import line_checks, provider_check
 from coatcheck.app.check import Check, Verdict
 from coatcheck.config import Settings
@@ -61,7 +62,8 @@ async def database_checks(settings: Settings, url: str, database: Database, seam
     limit = f"version {required_version()}, or a later one that allows it"
     found.append(Check(name="schema", verdict=Verdict.OK, reading=f"version {version}", limit=limit))
     found += line_checks(await look_around(url, seams.clock), settings.wake)
-    return [*found, *_work(await read_stats(database))]
+    stats = await read_stats(database)
+    return [*found, *_work(stats), *account_checks(stats.accounts)]
 
 
 def _lease(each: LeaseSum, *, is_assumed: bool) -> Check:

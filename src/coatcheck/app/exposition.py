@@ -3,12 +3,12 @@
 What the database did not tell just now is left out: an old number would look like a new one.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from enum import StrEnum
 
 from coatcheck.core.actions import Action
-from coatcheck.store.stats import Stats
+from coatcheck.store.stats import AccountStats, Stats
 from coatcheck.workers.tally import Duration, Tally
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -31,7 +31,7 @@ def exposition(incarnation: str, version: str, tally: Tally, stats: Stats | None
         *_family("database_up", _UP, _Kind.GAUGE, [(_ALL, int(stats is not None))]),
     ]
     if stats is not None:
-        lines += [*_queues(stats), *_doubts(stats)]
+        lines += [*_queues(stats), *_doubts(stats), *_accounts(stats.accounts)]
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -82,9 +82,18 @@ def _queues(stats: Stats) -> Iterator[str]:
     )
     yield from _family("due_messages", "Messages that are due.", _Kind.GAUGE, _by("action", due))
     yield from _family(
-        "unclaimed_messages", "Messages that nobody took within a minute.", _Kind.GAUGE, [(_ALL, stats.unclaimed_count)]
+        "unclaimed_messages",
+        "Messages that no worker took within a minute, though it might have.",
+        _Kind.GAUGE,
+        [(_ALL, stats.unclaimed_count)],
     )
     yield from _family("waiting_messages", "Messages that wait.", _Kind.GAUGE, _by("reason", stats.waiting))
+    yield from _family(
+        "account_waiting_messages",
+        "Messages that are due and that nobody may take, because their account is paused, shut, full or out of budget.",
+        _Kind.GAUGE,
+        _by("reason", stats.account_waits),
+    )
     yield from _family("parked_messages", "Messages set aside for a person.", _Kind.GAUGE, _by("reason", stats.parked))
     yield from _family(
         "remote_render_age_seconds",
@@ -113,6 +122,57 @@ def _doubts(stats: Stats) -> Iterator[str]:
     yield from _family(
         "orphans", "Paid jobs that no operation could take, unresolved.", _Kind.GAUGE, [(_ALL, stats.orphan_count)]
     )
+
+
+_OF_ACCOUNTS: Sequence[tuple[str, str, Callable[[AccountStats], _Number | None]]] = (
+    (
+        "in_flight",
+        "Operations that its service may be working on; counted under a limit.",
+        lambda it: it.in_flight_count,
+    ),
+    ("in_flight_limit", "As many may be in flight.", lambda it: it.max_in_flight),
+    ("uncertain_operations", "Of its operations, those whose POST has an unknown end.", lambda it: it.uncertain_count),
+    ("dispatches_per_second_limit", "POSTs a second at most.", lambda it: it.dispatches_per_s),
+    ("looks_per_second_limit", "GETs of jobs a second at most.", lambda it: it.looks_per_s),
+    ("look_age_seconds", "How long its oldest look has been due.", lambda it: it.look_age_s),
+    ("doubts", "Dispatches in a row that ended in doubt.", lambda it: it.doubt_count),
+    ("failed_looks", "Looks in a row that failed.", lambda it: it.failed_look_count),
+)
+
+
+def _accounts(accounts: Sequence[AccountStats]) -> Iterator[str]:
+    """A limit that there is not has no sample: 0 would be one."""
+    for name, text, read in _OF_ACCOUNTS:
+        readings = ((each.account, read(each)) for each in accounts)
+        samples = [({"account": account}, value) for account, value in readings if value is not None]
+        yield from _family(f"account_{name}", text, _Kind.GAUGE, samples)
+    yield from _family(
+        "account_due_messages",
+        "Its dispatches and looks that are due.",
+        _Kind.GAUGE,
+        _apart(accounts, lambda it: (it.due_dispatch_count, it.due_look_count)),
+    )
+    yield from _family(
+        "account_paused",
+        "Whether it is paused.",
+        _Kind.GAUGE,
+        _apart(accounts, lambda it: (it.dispatch_paused_at is not None, it.observation_paused_at is not None)),
+    )
+    yield from _family(
+        "account_shut",
+        "Whether its service asked for patience.",
+        _Kind.GAUGE,
+        _apart(accounts, lambda it: (it.dispatch_shut_until is not None, it.look_shut_until is not None)),
+    )
+
+
+def _apart(accounts: Sequence[AccountStats], read: Callable[[AccountStats], tuple[int, int]]) -> list[_Sample]:
+    """Two samples of an account, for its dispatches and for its looks."""
+    return [
+        ({"account": each.account, "of": of}, int(value))
+        for each in accounts
+        for of, value in zip(("dispatch", "observation"), read(each), strict=True)
+    ]
 
 
 def _by(label: str, values: Mapping[str, _Number]) -> list[_Sample]:

@@ -110,7 +110,9 @@ def _list(
 
 
 def _live(each: Message) -> Sequence[object]:
-    waits = each.wait_reason if each.park_reason is None else f"a person: {each.park_reason}"
+    waits = f"its account: {each.account_wait}" if each.account_wait is not None else each.wait_reason
+    if each.park_reason is not None:
+        waits = f"a person: {each.park_reason}"
     return (
         each.message_id,
         each.tenant_id,

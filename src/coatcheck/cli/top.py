@@ -1,7 +1,7 @@
 """`top`: the measures of `stats`, over and over until it is interrupted. It reads and changes nothing."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Annotated
@@ -13,11 +13,11 @@ from coatcheck.cli.options import AsJson
 from coatcheck.cli.output import flush, write_object
 from coatcheck.cli.stats import COLUMNS, rows
 from coatcheck.seams import Seams
-from coatcheck.store.stats import read_stats
+from coatcheck.store.stats import Stats, read_stats
 
 _EVERY_S = 2.0
 
-_Draw = Callable[[Mapping[str, object]], None]
+_Draw = Callable[[Stats], None]
 
 
 def top(
@@ -33,16 +33,16 @@ def top(
 async def _watch(draw: _Draw, *, once: bool) -> None:
     seams = Seams.real()
     async with database() as (opened, _):
-        draw(asdict(await read_stats(opened)))
+        draw(await read_stats(opened))
         while not once:
             await seams.sleep(_EVERY_S)
-            draw(asdict(await read_stats(opened)))
+            draw(await read_stats(opened))
 
 
 @contextmanager
 def _json() -> Iterator[_Draw]:
-    def draw(found: Mapping[str, object]) -> None:
-        write_object(found)
+    def draw(found: Stats) -> None:
+        write_object(asdict(found))
         flush()
 
     yield draw
@@ -57,7 +57,7 @@ def _screen() -> Iterator[_Draw]:
     screen = console()
     if not screen.is_terminal:
 
-        def draw(found: Mapping[str, object]) -> None:
+        def draw(found: Stats) -> None:
             show(table(COLUMNS, rows(found)))
             flush()
 

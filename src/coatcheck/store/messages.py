@@ -19,7 +19,8 @@ class Message:
 
     `lease_count` counts the leases in a row that ended badly, the present one included; `first_leased_at` and `last_leased_at` are the first
     and the last of them. `last_error` is the class of an error, `lease_ended` where a worker died or hung, or the recorded cause of a
-    delivery or of a doubt.
+    delivery or of a doubt. `account_wait`: why nobody takes what is due, if that lies with its account: `pause`, `shut`, `cap`, `rate`, or
+    the `floor` between looks.
     """
 
     message_id: str
@@ -43,6 +44,7 @@ class Message:
     last_error: str | None
     first_leased_at: datetime | None
     last_leased_at: datetime | None
+    account_wait: str | None = None
 
     def as_json(self) -> dict[str, object]:
         """The fields by name."""
