@@ -131,8 +131,10 @@ class Observer:
         if operation.remote_job_id is None:  # the schema refuses this in a phase that is observed
             return Transient(cause="no_remote_job")
         told = watching.cancelling is not None and operation.owes_cancel
-        # a suspect keeps everything else waiting, so it does not hold the line; nor does a look in whose lease the service was told something
-        at_once = operation.is_final or work.message.is_suspect or told or not settings.wait_param
+        # a suspect keeps everything else waiting, so it does not hold the line; nor does a look in whose lease the service was told something;
+        # and where looks failed lately, perhaps because the line was held, an answer now is worth more than news
+        hurries = work.message.is_suspect or work.message.is_tried
+        at_once = operation.is_final or hurries or told or not settings.wait_param
         wait_s = 0.0 if at_once else settings.wait_s
         return await look_once(
             watching.port,
