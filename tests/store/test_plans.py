@@ -111,9 +111,9 @@ def walked(node: dict[str, Any], plan: Plan) -> Plan:
 class Planner:
     """A database with many operations and messages, of which a few are of the worker's concern."""
 
-    def __init__(self, ground: Ground) -> None:
+    def __init__(self, ground: Ground, crowd: Sequence[LiteralString] = CROWD) -> None:
         self.ground = ground
-        for query in CROWD:
+        for query in crowd:
             ground.sql(query)
         self.recorder = Recorder("", seams=ground.seams, name="recorder")
         self.door = Door(self.recorder, ground.worker)

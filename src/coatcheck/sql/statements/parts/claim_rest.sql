@@ -13,8 +13,8 @@ rest as materialized (
       and (held.account is null or held.account = allowed.account)
       and (held.last_leased_at <= coatcheck.due_now() - make_interval(secs => allowed.floor_s)) is not false
       and held.schema_version = any(%(schema_version)s::smallint[])
-      and not exists (
-        select from turn_rows where turn_rows.operation_id = held.operation_id and turn_rows.lane = held.lane)
+      -- not an anti-join, for which the planner may read the whole table when most of it is due
+      and (held.operation_id, held.lane) not in (select operation_id, lane from turn_rows)
     order by held.visible_at
     limit case when (select count(*) from turn_rows where turn_rows.kind = allowed.kind) < allowed.free then allowed.free else 0 end
     for no key update skip locked

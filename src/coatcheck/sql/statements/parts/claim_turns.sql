@@ -2,17 +2,18 @@
 -- guard: none of its own; rows that another claim has are passed by
 -- index: outbox_turn_idx
 -- each step goes to the next tenant and precedence, due or not, and once over the end of the ring to its beginning; a walk ends after a round,
--- when it met a tenant for each place, or after 33 steps: the next claim goes on there
+-- when it met a tenant for each place, or after 33 steps: the next claim goes on there; what is kept for tenants with nothing in hand is theirs
 ring as (
   select allowed.kind, 0 as hop, false as is_second_leg, allowed.after_tenant as tenant_id, allowed.after_precedence as precedence,
-    false as is_due, null::text as due_tenant, 0 as due_count
+    false as is_met, false as is_skipped, null::text as met_tenant, 0 as fresh_count, 0 as other_count
   from allowed
   where allowed.free > 0 and not exists (select from suspect)
   union all
   select ring.kind, ring.hop + 1, ring.is_second_leg or step.tenant_id is null, coalesce(step.tenant_id, ''),
-    coalesce(step.precedence, (-32768)::smallint), coalesce(step.is_due, false),
-    case when step.is_due then step.tenant_id else ring.due_tenant end,
-    ring.due_count + coalesce(step.is_due and step.tenant_id is distinct from ring.due_tenant, false)::integer
+    coalesce(step.precedence, (-32768)::smallint), verdict.is_met, seen.is_due and not verdict.is_met,
+    case when verdict.is_met then step.tenant_id else ring.met_tenant end,
+    ring.fresh_count + (verdict.is_met and seen.is_new and seen.is_fresh)::integer,
+    ring.other_count + (verdict.is_met and seen.is_new and not seen.is_fresh)::integer
   from ring
   join allowed using (kind)
   left join lateral (
@@ -23,18 +24,16 @@ ring as (
     order by held.tenant_id, held.precedence, held.visible_at
     limit 1) as step
     on not ring.is_second_leg or (step.tenant_id, step.precedence) <= (allowed.after_tenant, allowed.after_precedence)
-  where ring.hop < 33 and ring.due_count < allowed.free and (step.tenant_id is not null or not ring.is_second_leg)
-),
--- of a tenant that was met in the middle of its precedences and has nothing due so far the rest comes next
-unfinished as materialized (
-  select kind, tenant_id, case when tenant_id is not distinct from due_tenant then 32767::smallint else precedence end as precedence
-  from ring
-  where hop = 33
+  cross join lateral (select coalesce(step.is_due, false) as is_due, step.tenant_id is distinct from ring.met_tenant as is_new,
+    (allowed.action, step.tenant_id) not in (select action, tenant_id from served) as is_fresh) as seen
+  cross join lateral (select seen.is_due and (not seen.is_new or seen.is_fresh
+    or ring.other_count < least(allowed.free, allowed.room - allowed.reserve)) as is_met) as verdict
+  where ring.hop < 33 and ring.fresh_count + ring.other_count < allowed.free and (step.tenant_id is not null or not ring.is_second_leg)
 ),
 met as materialized (
-  select kind, tenant_id, precedence, hop as turn, due_count as tenant_number
+  select kind, tenant_id, precedence, hop as turn, fresh_count + other_count as tenant_number
   from ring
-  where is_due
+  where is_met
 ),
 shares as (
   select met.kind, ceil(allowed.free::float8 / max(met.tenant_number))::integer as share

@@ -104,19 +104,37 @@ claimed as (
     held.expected_remote_job_id, held.lease_token, held.lease_count, held.leased_at, taken.lease_s, held.wait_reason,
     held.wait_since_at, held.wait_count, held.tenant_id, taken.is_suspect, taken.is_tried, taken.kind
 ),
+-- where the next walk begins: before the first who was met and got nothing that it could have got, else where this one ended
+passed as (
+  select kind, hop
+  from ring
+  where is_skipped
+  union all
+  select turns.kind, min(turns.turn)
+  from turns
+  group by turns.kind, turns.tenant_id
+  having not bool_or((turns.operation_id, turns.lane) in (select operation_id, lane from taken))
+),
+spots as (
+  select ring.kind, ring.tenant_id,
+    -- of a tenant that was met what comes after is not due before the next round
+    case when ring.is_met and last.passed_hop is null then 32767::smallint else ring.precedence end as precedence
+  from (
+    select ring.kind, (select min(passed.hop) from passed where passed.kind = ring.kind) as passed_hop,
+      max(ring.hop) filter (where ring.is_met or ring.hop = 33) as end_hop
+    from ring
+    group by ring.kind) as last
+  join ring on ring.kind = last.kind and ring.hop = coalesce(last.passed_hop - 1, last.end_hop)
+),
 -- of each wanted kind where its next walk begins, and when its budget opens, should that be what stopped it
 said as (
   select allowed.kind,
-    last.tenant_id as after_tenant, last.precedence as after_precedence,
+    spots.tenant_id as after_tenant, spots.precedence as after_precedence,
     case when taken_count >= allowed.leave_count and allowed.opens_in_s >= 0
       then allowed.opens_in_s + coalesce(taken_count / allowed.per_s, 0) end as opens_in_s
   from allowed
   cross join lateral (select count(*) as taken_count from taken where taken.kind = allowed.kind) as tally
-  left join lateral (
-    select unfinished.tenant_id, unfinished.precedence from unfinished where unfinished.kind = allowed.kind
-    union all
-    (select met.tenant_id, 32767::smallint from met where met.kind = allowed.kind order by met.turn desc limit 1)
-    limit 1) as last on true
+  left join spots using (kind)
 )
 select claimed.operation_id, claimed.lane, claimed.action, claimed.provider, claimed.account, claimed.expected_revision,
   claimed.expected_remote_job_id, claimed.lease_token, claimed.lease_count, claimed.leased_at, claimed.lease_s, claimed.wait_reason,
