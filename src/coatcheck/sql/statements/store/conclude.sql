@@ -196,16 +196,22 @@ evidence as (
 -- include: account_pauses
 phases as (
   select account, saved_account, from_phase, from_render_state, is_news, shut_s,
-    case status when 'applied' then phase when 'owned' then 'uncertain' else from_phase end as to_phase
+    case status when 'applied' then phase when 'owned' then 'uncertain' else from_phase end as to_phase,
+    -- whose operation it is afterwards: what is only kept as evidence moves it to no other account
+    case when status = 'applied' and remote_job_id is not null then account else coalesce(saved_account, account) end as to_account
   from judged
   where status <> 'stale' and (select count(*) from accounts) >= 0
 ),
 account_news as (
-  select account, case when is_news then shut_s end as shut_s, coatcheck.is_in_flight(to_phase, from_render_state)::integer as flights
+  select to_account as account, null::float8 as shut_s, coatcheck.is_in_flight(to_phase, from_render_state)::integer as flights
   from phases
   union all
   select saved_account, null, -coatcheck.is_in_flight(from_phase, from_render_state)::integer
   from phases
+  union all
+  select account, shut_s, 0
+  from phases
+  where is_news
 ),
 -- include: account_news
 amounts as (
