@@ -70,7 +70,7 @@ def audited(
 
 
 def populate(database: postgres.Database) -> World:
-    """Let everything happen that may happen, to an operation each; the ground gives the tenant its allowance."""
+    """Let everything happen that may happen, to an operation each; the ground gives the tenant its allowance and the account its limit."""
     with Ground(database) as ground:
         names = [name for each in (_SENT, _DECIDED, _RENDERED) for name in each]
         ids = {name: ground.enqueue(name, estimate="5") for name in ["prepared", *names]}
@@ -125,6 +125,7 @@ def _vanish(ground: Ground, operation_id: OperationId) -> None:
     ground.sql("delete from coatcheck.dispatches where dispatch_id = %s", dispatch_id)
     ground.sql("delete from coatcheck.history where operation_id = %s and revision = 1", operation_id)
     ground.sql("update coatcheck.allowances set held = held - 5")
+    ground.sql("update coatcheck.accounts set in_flight_count = in_flight_count - 1")
     ground.sql(
         "update coatcheck.operations set phase = 'prepared', revision = 0, dispatch_id = null, dispatch_count = 0, account = null"
         " where operation_id = %s",

@@ -44,6 +44,10 @@ def _differ(ground: Ground, _ids: Ids) -> None:
     ground.sql("update coatcheck.allowances set held = held + 1")
 
 
+def _miscount(ground: Ground, _ids: Ids) -> None:
+    ground.sql("update coatcheck.accounts set in_flight_count = in_flight_count + 1")
+
+
 def _stay_open(ground: Ground, _ids: Ids) -> None:
     ground.sql("set application_name = 'coatcheck stray'")
     ground.sql("begin")
@@ -253,6 +257,7 @@ PLANTS = (
         "update coatcheck.allowances set charged = charged - 2, held = held + 5",
     ),
     Plant(check="S11", kind="allowance_differs", do=_differ),
+    Plant(check="S11", kind="flights_differ", do=_miscount, tenant_id=None),
     written("S12", "course_missing", "rendering", "delete from coatcheck.outbox" + _OF_ID),
     written("S12", "course_misaimed", "uncertain", "update coatcheck.outbox set action = 'dispatch'" + _OF_ID),
     written(

@@ -1,7 +1,7 @@
 """Reads whether the invariants hold on live data and changes nothing: every statement is a read-only transaction of its own.
 
 A save is one statement, so one statement sees each operation whole, however busy the system is. Operations are audited in chunks by keyset:
-no snapshot is held for longer than a chunk (one tenant's money apart), and an audit that ended early goes on after the last chunk it finished.
+no snapshot is held for longer than a chunk (one tenant's money and the accounts' counts apart), and an audit that ended early goes on after the last chunk it finished.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -38,7 +38,7 @@ CHECKS: Mapping[str, str] = {
     "S8": "no transaction of ours stays open",
     "S9": "nothing but dispatch leads to a POST",
     "S10": "every operation and output is its tenant's",
-    "S11": "allowances are the sums over dispatches",
+    "S11": "allowances are the sums over dispatches, and what is in flight is counted",
     "S12": "what is not closed has its lane",
 }
 """The invariants that are checked, in a few words each."""
@@ -107,14 +107,18 @@ class _Reader:
         return any(f"S{number}" in self._checks for number, _ in _OF_OPERATIONS)
 
     async def once(self) -> list[Finding]:
-        """What is no operation's: the schema's own walls, and the sessions of this moment."""
+        """What is no operation's: the schema's own walls, the sessions of this moment, and what accounts count."""
         walls = await self._ask(statement("audit", "walls"), {})
         found = [
             _finding(wall["invariant"], {"kind": "wall_missing", "detail": wall["detail"]})
             for wall in walls
             if wall["invariant"] in self._checks
         ]
-        return [*found, *await self._check(8, "sessions", {"idle_s": IDLE_S})]
+        return [
+            *found,
+            *await self._check(8, "sessions", {"idle_s": IDLE_S}),
+            *await self._check(11, "flights", {}),
+        ]
 
     async def chunk(self, after: OperationId, size: int) -> tuple[list[Finding], int, OperationId]:
         """The findings among the next operations, how many these are, and the last of them.

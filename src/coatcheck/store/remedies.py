@@ -61,6 +61,7 @@ REMEDIES = {
     "charge_for_nothing": "check in the service's ledger that nothing was charged, and correct the dispatch and the tenant's allowance together",
     "hold_forgotten": "look in the service's ledger for what it cost, and settle the dispatch and the tenant's allowance together",
     "allowance_differs": "believe the dispatches (`coatcheck charges report`), and correct the allowance in a transaction that locks its row",
+    "flights_differ": "`coatcheck providers set NAME --max-in-flight N` a provider of the account to the limit that it has: that counts anew",
     # S12
     "course_missing": f"{_COURSE}: without it nobody looks after this operation",
     "course_misaimed": f"{_COURSE}: what it is aimed at is refused, over and over",
