@@ -79,6 +79,13 @@ QUERIES: dict[str, LiteralString] = {
           from coatcheck.dispatches as d join coatcheck.operations as o using (operation_id)
           where o.tenant_id = a.tenant_id and d.unit = a.unit) as sums
         where (a.held, a.charged) is distinct from (sums.held, sums.charged)""",
+    "S11: an account with a limit counts what is in flight": """
+        select a.account, a.in_flight_count, flights.number
+        from coatcheck.accounts as a
+        cross join lateral (
+          select count(*) as number from coatcheck.operations as o
+          where o.account = a.account and coatcheck.is_in_flight(o.phase, o.render_state)) as flights
+        where a.max_in_flight is not null and a.in_flight_count <> flights.number""",
     "S12: what is not closed has its course, live or parked": """
         select o.operation_id, o.phase, o.render_state from coatcheck.operations as o
         where (o.phase in ('prepared', 'dispatching', 'uncertain')

@@ -33,6 +33,7 @@ def forget_mark(ground: Ground, operation_id: OperationId, dispatch_id: Dispatch
         "where operation_id = %s",
         operation_id,
     )
+    ground.sql("update coatcheck.accounts set in_flight_count = in_flight_count - 1")
     ground.sql("update coatcheck.outbox set action = 'dispatch', account = null where operation_id = %s", operation_id)
 
 
@@ -165,6 +166,7 @@ def test_an_id_whose_operation_is_gone_is_kept_as_a_displaced_orphan(ground: Gro
     step = ground.step(operation_id, accepted(dispatch_id))
     other = ground.step(neighbour, accepted(ground.mark(neighbour), RemoteJobId("job-2")))
     ground.sql("delete from coatcheck.operations where operation_id = %s", operation_id)
+    ground.sql("update coatcheck.accounts set in_flight_count = in_flight_count - 1")
     forget_dispatch(ground, dispatch_id)
     saves = [ground.as_save(step, marked=marked), ground.as_save(other)]
     assert [(saved.status, saved.revision) for saved in ground.write(saves)] == [

@@ -92,6 +92,7 @@ def test_every_life_keeps_the_invariants(lives: Ground, course: list[tuple[int, 
     ground.sql("truncate coatcheck.remote_jobs")
     ground.sql("delete from coatcheck.operations")
     ground.sql("update coatcheck.allowances set held = 0, charged = 0")
+    ground.sql("update coatcheck.accounts set in_flight_count = 0")
     for table in ("outbox", "history", "specifications", "dispatches", "deliveries", "snapshots", "incidents"):
         ground.connection.execute(f"delete from coatcheck.{table}".encode())
     operation_ids = ground.enqueue_many(2, estimate="2")
