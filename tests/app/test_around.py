@@ -18,6 +18,7 @@ from coatcheck.store.surroundings import Surroundings, look_around
 SOUND = Surroundings(
     is_pooled=False,
     is_shared=False,
+    keeps_prepared=True,
     is_tcp=True,
     guards={"keepalives_idle": "5", "tcp_user_timeout": "10000"},
     clock_ahead_s=1.0,
@@ -77,5 +78,6 @@ def test_a_look_around_reads_the_server_as_it_is(database: postgres.Database) ->
         )
     assert 3590 < found.clock_ahead_s < 3610
     assert 0 < found.snapshot_age_s <= age
-    assert (found.is_pooled, found.is_shared, found.isolation) == (False, False, "read committed")
+    assert (found.is_pooled, found.is_shared, found.keeps_prepared) == (False, False, True)
+    assert found.isolation == "read committed"
     assert found.guards["tcp_user_timeout"] == "10000"

@@ -71,6 +71,8 @@ def samples(text: str) -> dict[str, float]:
 
 def test_a_worker_lives_is_ready_and_measures(provided: Terminal, service: ThreadedService, asked: Running) -> None:
     service.script([{"on": "create", "nth": 1, "kind": "accept_then_drop"}])
+    limit = ("providers", "set", "genace", "--max-in-flight", "9", "--looks-per-s", "50", "--reason", "their rules")
+    assert provided.run(*limit).code == 0
     assert get(asked, "healthz")[::2] == (200, "ok\n")
     assert get(asked, "readyz")[::2] == (200, "ready\n")
     assert get(asked, "secrets")[0] == 404
@@ -78,12 +80,17 @@ def test_a_worker_lives_is_ready_and_measures(provided: Terminal, service: Threa
         provided.enqueue(f"k{number}", "--estimate", "2.5")
     until(lambda: samples(get(asked, "metrics")[2]).get("coatcheck_uncertain_operations") == 1)
     until(lambda: 'coatcheck_worker_action_seconds_count{action="deliver"}' in samples(get(asked, "metrics")[2]))
+    until(lambda: samples(get(asked, "metrics")[2])['coatcheck_account_in_flight{account="genace"}'] == 1)
     status, kind, text = get(asked, "metrics")
     assert (status, kind) == (200, CONTENT_TYPE)
     found = samples(text)
     assert found["coatcheck_database_up"] == 1
     assert found['coatcheck_uncertain_held_amount{unit="credits"}'] == 2.5
     assert found['coatcheck_parked_messages{reason="uncertain"}'] == 1
+    assert found['coatcheck_account_in_flight_limit{account="genace"}'] == 9
+    assert found['coatcheck_account_looks_per_second_limit{account="genace"}'] == 50
+    assert 'coatcheck_account_dispatches_per_second_limit{account="genace"}' not in found
+    assert found['coatcheck_account_paused{account="genace",of="observation"}'] == 0
     assert found['coatcheck_worker_action_seconds_count{action="dispatch"}'] == 2
     assert found['coatcheck_worker_action_seconds_sum{action="dispatch"}'] > 0
     assert found['coatcheck_queue_age_seconds{action="dispatch"}'] == 0

@@ -74,6 +74,24 @@ def test_a_pause_holds_dispatches_until_it_is_lifted(provided: Terminal, service
     assert len(service.posts) == 1
 
 
+def test_a_person_is_shown_what_an_account_keeps_back_and_why(provided: Terminal) -> None:
+    """The reason may hold what a terminal would obey."""
+    provided.enqueue("k1")
+    assert provided.run("providers", "set", "genace", "--max-in-flight", "0", "--reason", "maintenance").code == 0
+    assert provided.run("messages", "list", "--json").object["account_wait"] == "cap"
+    assert "its account: cap" in provided.run("messages", "list").out
+    found = provided.run("stats", "--json").object
+    assert (found["account_waits"], found["accounts"][0]["dispatch_wait"]) == ({"cap": 1}, "cap")
+    assert provided.run("providers", "pause", "genace", "--reason", "bad \x1b[2Jkey", "--actor", "ada").code == 0
+    (line,) = [each for each in provided.run("top", "--once").out.splitlines() if "account  " in each]
+    assert "0 of 0 in flight, 0 in doubt; 1 dispatches wait: pause; dispatch paused since 20" in line
+    assert "\x1b" not in line
+    checks = verdicts(provided, 0)
+    assert checks["account genace in flight"]["verdict"] == "ok"
+    assert checks["account genace dispatch"]["verdict"] == "warning"
+    assert "by ada: bad" in checks["account genace dispatch"]["reading"]
+
+
 def test_stats_are_one_object_with_every_measure(
     provided: Terminal, service: ThreadedService, database: postgres.Database
 ) -> None:

@@ -52,7 +52,16 @@ def line_checks(found: Surroundings, wake: Wake) -> Iterator[Check]:
 
 
 def _pooler(found: Surroundings, wake: Wake) -> Check:
-    limit = "none, or in session mode; in transaction mode COATCHECK_WAKE=poll"
+    limit = "none, or in session mode; in transaction mode COATCHECK_WAKE=poll, and prepared statements that pass"
+    if not found.keeps_prepared:
+        return judged(
+            "pooler",
+            "one in transaction mode, which does not keep what a worker prepares",
+            limit,
+            holds=False,
+            otherwise=Verdict.FAILED,
+            remedy="use session mode, or PgBouncer 1.21 or newer with max_prepared_statements above 0",
+        )
     if found.is_shared:
         return judged(
             "pooler",

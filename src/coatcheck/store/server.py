@@ -20,5 +20,5 @@ class Server:
 
 
 async def inspect(database: Database) -> Server:
-    """Ask. Raises `Unavailable` when the server cannot be reached."""
-    return Server(**(await database.fetch(statement("store", "inspect_server")))[0])
+    """Ask, also where a pooler keeps nothing prepared. Raises `Unavailable` when the server cannot be reached."""
+    return Server(**(await database.fetch(statement("store", "inspect_server"), prepare=False))[0])

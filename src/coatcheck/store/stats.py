@@ -88,8 +88,9 @@ class Stats:
 
 
 async def read_stats(database: Database) -> Stats:
-    """All of them, as of one instant."""
-    rows = await database.fetch(statement("store", "read_stats"), {"unclaimed_s": UNCLAIMED_S, "seen_s": SEEN_S})
+    """All of them, as of one instant, also where a pooler keeps nothing prepared."""
+    parameters = {"unclaimed_s": UNCLAIMED_S, "seen_s": SEEN_S}
+    rows = await database.fetch(statement("store", "read_stats"), parameters, prepare=False)
     row = dict(rows[0])
     # amounts come as text: through JSON's numbers they would be doubles
     row |= {name: {unit: Decimal(held) for unit, held in row[name].items()} for name in ("held", "uncertain_held")}
