@@ -20,15 +20,20 @@ from coatcheck.core.machine import advance
 from coatcheck.core.operation import DispatchId, Operation, OperationId, Phase, RemoteJobId, RenderState
 from coatcheck.core.steps import Boundary, ConcludeStep, DecideStep, DeliverStep, Incident, MarkStep, SnapshotStep
 from coatcheck.queue.leases import Message, Release
+from coatcheck.store.budgets import Budget, LookReport, report_looks
 from coatcheck.store.door import Save, Status
 from coatcheck.store.incidents import Note, note
 from coatcheck.store.operations import load
 from coatcheck.store.statements import statement
+from store.budgeting import budget
 from store.ground import ACCOUNT, Ground, look, stored
 
 SESSIONS = 5
 ROUNDS = 60
 OPERATIONS = 40
+FLIGHTS = 15
+LOOKS_PER_S = 1_000
+"""Budgets of the account: marks, ends, looks and claims all meet at its row."""
 
 
 class Actor:
@@ -109,6 +114,22 @@ class Actor:
             line.fetch(statement("store", "resume_provider"), {"name": ACCOUNT, "reason": "r", "actor": "a"})
         )
 
+    def account(self) -> None:
+        """Looks are told of their account, and now and then somebody changes what it may be asked for, limit and all."""
+        told = [
+            LookReport(
+                operation_id=each.operation_id,
+                account=ACCOUNT,
+                leased_at=each.leased_at,
+                failure=self.chance.choice([None, "status_500"]),
+            )
+            for each in self.held
+        ]
+        self.ground.run(report_looks(self.ground.line, told))
+        if self.chance.random() < 0.2:
+            limit = self.chance.choice([FLIGHTS, FLIGHTS, OPERATIONS])
+            budget(self.ground, Budget(max_in_flight=limit, looks_per_s=LOOKS_PER_S))
+
     def incident(self) -> None:
         chosen = self.chance.sample(self.operation_ids, 15)
         faults = [
@@ -124,7 +145,7 @@ class Actor:
         with self.ground:
             for _ in range(ROUNDS):
                 for action in self.chance.sample(
-                    [self.save, self.save, self.lease, self.end, self.person, self.incident], 6
+                    [self.save, self.save, self.lease, self.end, self.person, self.account, self.incident], 7
                 ):
                     action()
         return self.done
@@ -136,6 +157,7 @@ def test_sessions_that_do_everything_at_once_neither_deadlock_nor_lose_anything(
     database: postgres.Database, ground: Ground
 ) -> None:
     operation_ids = ground.enqueue_many(OPERATIONS)
+    budget(ground, Budget(max_in_flight=FLIGHTS, looks_per_s=LOOKS_PER_S))
     start = Barrier(SESSIONS)
 
     def play(number: int) -> Counter[str]:
@@ -145,5 +167,5 @@ def test_sessions_that_do_everything_at_once_neither_deadlock_nor_lose_anything(
 
     with ThreadPoolExecutor(SESSIONS) as pool:
         done = sum(pool.map(play, range(SESSIONS)), Counter[str]())
-    assert min(done[each] for each in (Status.APPLIED, Status.STALE, Status.OWNED, "claimed")) > 0, done
+    assert min(done[each] for each in (Status.APPLIED, Status.STALE, Status.OWNED, Status.CAP, "claimed")) > 0, done
     assert ground.sql("select deadlocks from pg_stat_database where datname = current_database()") == [{"deadlocks": 0}]
