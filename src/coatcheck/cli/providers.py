@@ -1,7 +1,9 @@
 """`providers list|set|pause|resume`: what an account may be asked for, and pauses of its dispatches and of its looks."""
 
 import asyncio
+from collections.abc import Iterator
 from dataclasses import asdict, replace
+from datetime import UTC, datetime
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -43,7 +45,7 @@ Doubts = Annotated[
     str | None,
     Parameter(allow_leading_hyphen=True, help=f"Doubts in a row that pause dispatch; {NONE} to go on whatever comes."),
 ]
-_COLUMNS = ("name", "account", "estimate", "in flight", "dispatches/s", "looks/s", "paused", "since", "reason", "by")
+_COLUMNS = ("name", "account", "estimate", "in flight", "dispatches/s", "looks/s", "doubts")
 
 
 def list_providers(*, as_json: AsJson = False) -> None:
@@ -61,9 +63,11 @@ def list_providers(*, as_json: AsJson = False) -> None:
         for row in rows:
             write_object(asdict(row))
         return
-    from coatcheck.cli.tables import show, table  # noqa: PLC0415 - for people only
+    from coatcheck.cli.tables import show, show_lines, table  # noqa: PLC0415 - for people only
 
-    show(table(_COLUMNS, (cells for row in rows for cells in _rows(row))))
+    show(table(_COLUMNS, map(_cells, rows)))
+    if standing := [line for row in rows for line in _standing(row)]:
+        show_lines("Held back", standing)
 
 
 def set_provider(
@@ -175,20 +179,34 @@ def _done(verb: str, what: Pausable) -> str:
     return verb if what is Pausable.DISPATCH else f"{verb} {what} of"
 
 
-def _rows(row: ProviderRow) -> list[tuple[object, ...]]:
-    """One line for each pause, or one that says that nothing is paused."""
+def _cells(row: ProviderRow) -> tuple[object, ...]:
     figure = exact(row.default_estimate)
-    budget = (
+    return (
         *(row.name, row.account, None if figure is None else f"{figure} {row.unit}"),
         None if row.max_in_flight is None else f"{row.in_flight_count} of {row.max_in_flight}",
         *(measure(row.dispatches_per_s), measure(row.looks_per_s)),
+        row.doubt_count if row.doubt_limit is None else f"{row.doubt_count} of {row.doubt_limit}",
     )
+
+
+def _standing(row: ProviderRow) -> Iterator[str]:
+    """A line for each pause, and for each time that a service asked to be left alone."""
     both = (
         (Pausable.DISPATCH, row.dispatch_paused_at, row.dispatch_pause_reason, row.dispatch_paused_by),
         (Pausable.OBSERVATION, row.observation_paused_at, row.observation_pause_reason, row.observation_paused_by),
     )
-    paused = [(*budget, *pause) for pause in both if pause[1] is not None]
-    return [*paused] or [(*budget, None, None, None, None)]
+    for what, since, reason, by in both:
+        if since is not None:
+            tried = row.observation_probe_at if what is Pausable.OBSERVATION else None
+            ends = "" if tried is None else f", tried with one look at {_at(tried)}"
+            yield f"{row.name}: {what} paused since {_at(since)} by {by}{ends}: {reason}"
+    for kind, until in (("dispatches", row.dispatch_shut_until), ("looks", row.look_shut_until)):
+        if until is not None:
+            yield f"{row.name}: no {kind} before {_at(until)}, as the service asked"
+
+
+def _at(instant: datetime) -> str:
+    return f"{instant.astimezone(UTC):%Y-%m-%d %H:%M:%SZ}"
 
 
 def _described(row: ProviderRow) -> str:
