@@ -4,7 +4,7 @@ import json
 import subprocess  # noqa: TID251 - for the word PIPE; the seams spawn
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +32,8 @@ class Stage:
     """What a measurement is given."""
 
     settings: Settings
+    environ: Mapping[str, str]
+    home: Path
     url: str
     admin_url: str
 
@@ -74,7 +76,11 @@ def staged(seams: Seams) -> Iterator[Stage]:
                     "COATCHECK_PROVIDERS__GENACE__LOOK_MIN_S": "0.05",
                 }
                 yield Stage(
-                    settings=load_settings(environ, home), url=server.url(NAME), admin_url=server.url("postgres")
+                    settings=load_settings(environ, home),
+                    environ=environ,
+                    home=home,
+                    url=server.url(NAME),
+                    admin_url=server.url("postgres"),
                 )
         finally:
             server.remove()

@@ -115,7 +115,7 @@ async def worker_of(
         await _prompt(beginnings)
         notified = settings.wake is Wake.NOTIFY
         if notified:
-            await _in_background(stack, listen(url, lessor.wake, seams))
+            await _in_background(stack, listen(url, lessor.hear, seams))
         worker = Worker(
             desk=desk,
             lessor=lessor,

@@ -2,7 +2,8 @@
 
 Idle, it asks once a second at most; a notification, a known instant, an own save that made something due, or a place that was wanted wakes
 it earlier. A claim that found company is followed by a short rest, so that the next one finds more, and a worker that is full does not
-claim for every place that falls free. After a lone message it does not rest.
+claim for every place that falls free. After a lone message it does not rest, and a notification cuts the rest short: it may be of somebody
+for whom a place is kept.
 """
 
 import asyncio
@@ -82,7 +83,8 @@ class Lessor:
         self._opens_at = inf
         self._crowded: set[Action] = set(capacities)
         self._freed = asyncio.Event()
-        self._rested_at = 0.0
+        self._heard = asyncio.Event()
+        self._claimed_at = self._rested_at = 0.0
         self._turns = {action: deque(capacity.accounts.items()) for action, capacity in capacities.items()}
         self._asked: Counter[Action] = Counter()
         self._seclusion = Seclusion(seams.clock)
@@ -96,6 +98,12 @@ class Lessor:
         if not self._due or due_at < self._due[0]:
             self._news.set()
         heapq.heappush(self._due, due_at)
+
+    def hear(self) -> None:
+        """Somebody made something due elsewhere."""
+        self._heard.set()
+        self._freed.set()
+        self.wake()
 
     def done(self, message: Message) -> None:
         """A place is free again; that is news where there was none to spare, and where nothing is in hand any more."""
@@ -112,6 +120,7 @@ class Lessor:
         began = self._seams.clock.boottime()
         while self._due and self._due[0] <= began:
             heapq.heappop(self._due)
+        self._heard.clear()
         if not self._seclusion.may_claim(self.in_hand) and not await self._is_released():
             return []
         wanted = self._wanted()
@@ -126,7 +135,7 @@ class Lessor:
         opens_in_s = self._tenants.opens_in_s
         self._opens_at = inf if opens_in_s is None else ended + max(_SOON_S, opens_in_s)
         rest_s = max(REST_S, (ended - began) * _REST_SHARE)
-        self._rested_at = ended + rest_s if len(messages) > 1 else 0.0
+        self._claimed_at, self._rested_at = ended, ended + rest_s if len(messages) > 1 else 0.0
         return found
 
     async def _is_released(self) -> bool:
@@ -187,13 +196,21 @@ class Lessor:
                 async with asyncio.timeout(until - now):
                     await self._news.wait()
             now = self._seams.clock.boottime()
-        if self._rested_at > now:
-            await self._seams.sleep(self._rested_at - now)
+        await self._rest(now)
         with suppress(TimeoutError):
             async with asyncio.timeout(ROOM_S):
-                while self._is_tight():
+                while self._is_tight() and not self._heard.is_set():
                     self._freed.clear()
                     await self._freed.wait()
+
+    async def _rest(self, now: float) -> None:
+        """The rest of the rest, all of it where nothing is heard."""
+        short_at = min(self._rested_at, self._claimed_at + REST_S)
+        if short_at > now:
+            await self._seams.sleep(short_at - now)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._rested_at - max(now, short_at)):
+                await self._heard.wait()
 
     def _is_tight(self) -> bool:
         """Whether more is due than there was room for, and less than a quarter of the places is free by now."""
