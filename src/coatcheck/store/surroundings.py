@@ -54,7 +54,7 @@ async def look_around(url: str, clock: Clock) -> Surroundings:
         return Surroundings(
             is_pooled=pids[0] != first.info.backend_pid,
             is_shared=is_shared,
-            keeps_prepared=not is_shared or await _keeps_prepared(first, second),
+            keeps_prepared=not is_shared or await _keeps_prepared(text, first, second),
             is_tcp=not first.info.host.startswith(("/", "@")),
             guards={name: parameters[name] for name in _GUARDS if name in parameters},
             clock_ahead_s=min((row["ahead_s"] for row in rows), key=abs),
@@ -64,9 +64,8 @@ async def look_around(url: str, clock: Clock) -> Surroundings:
         )
 
 
-async def _keeps_prepared(first: psycopg.AsyncConnection[Row], second: psycopg.AsyncConnection[Row]) -> bool:
+async def _keeps_prepared(text: str, first: psycopg.AsyncConnection[Row], second: psycopg.AsyncConnection[Row]) -> bool:
     """Both sessions give the statement the same name, so that a pooler which takes no notice of names makes them collide or miss."""
-    text = statement("store", "inspect_sessions")
     try:
         for connection in (first, first, second):
             await connection.execute(text, prepare=True)
