@@ -23,6 +23,8 @@ from store.spending import Spender
 
 CONNECTIONS = 6
 LIMIT = 7
+TRIES = 1_000
+"""Marks that one connection tries before it gives up; a hundred do."""
 OTHER = "other"
 CONTRADICTING = pytest.mark.breaks("S2: one")
 """Random replies contradict each other about one POST, which no service does; such a dispatch may end displaced."""
@@ -75,7 +77,7 @@ def test_what_is_in_flight_never_passes_its_limit_while_connections_race(
         chance, mine, seen = random.Random(number), operation_ids[number::CONNECTIONS], set()
         with Ground(database, f"worker-{number}") as own:
             start.wait(timeout=30)
-            while mine:
+            for _ in range(TRIES):
                 batch = mine[: chance.randrange(1, 5)]
                 saved = dict(zip(batch, marked(own, batch), strict=True))
                 seen |= {each.status for each in saved.values()}
@@ -83,7 +85,9 @@ def test_what_is_in_flight_never_passes_its_limit_while_connections_race(
                 for operation_id in gone:
                     end(own, operation_id, chance.randrange(4))
                 mine = [each for each in mine if each not in gone]
-        return seen
+                if not mine:
+                    return seen
+        raise AssertionError("what is over leaves no room for what waits")
 
     def watch() -> list[int]:
         with Ground(database, "watcher") as own:
@@ -193,7 +197,7 @@ def test_a_late_reply_moves_no_other_account_than_the_one_that_the_operation_has
 # -- dispatches per second ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("rate", [0.5, 10, 47])
+@pytest.mark.parametrize("rate", [0.5, 47])
 def test_marks_in_any_window_are_what_the_rate_allows_and_a_tenth_of_a_second_at_once(
     database: postgres.Database, ground: Ground, rate: float
 ) -> None:
@@ -206,7 +210,7 @@ def test_marks_in_any_window_are_what_the_rate_allows_and_a_tenth_of_a_second_at
         """How many more the window from a batch until now has room for."""
         return rate * (clock.at - made[first][0]) + burst - sum(count for _, count in made[first:])
 
-    for number in range(25):
+    for number in range(16):
         clock.move(chance.choice([0, 0.1, 0.7, 1, 3]) * chance.choice([1, 3]) / rate)
         batch = [ground.enqueue(f"{number}-{each}") for each in range(chance.randrange(1, 6))]
         saved = statuses(marked(ground, batch))
