@@ -189,6 +189,25 @@ def test_what_is_left_tells_work_from_what_waits_for_a_person_or_a_day(ground: G
     assert 3500 < row["next_s"] <= 3600
 
 
+def test_what_waits_for_a_pause_is_left_until_it_was_tried_unless_a_full_account_lets_nobody_try(
+    ground: Ground,
+) -> None:
+    waiting, _ = ground.enqueue_many(2)
+    ground.sql("insert into coatcheck.accounts (account) values ('genace') on conflict do nothing")
+    ground.sql("update coatcheck.outbox set wait_reason = 'pause' where operation_id = %s", waiting)
+    ground.sql(
+        "update coatcheck.providers set dispatch_paused_at = now(), dispatch_pause_reason = 'r', dispatch_paused_by = 'p'"
+    )
+    assert (left(ground)["left_count"], left(ground)["waiting_count"]) == (2, 0)
+    ground.sql("update coatcheck.accounts set max_in_flight = 0")
+    assert ground.claim(Action.DISPATCH) == []
+    assert left(ground) == {"left_count": 0, "waiting_count": 2, "next_s": None}
+    ground.sql(
+        "update coatcheck.providers set dispatch_paused_at = null, dispatch_pause_reason = null, dispatch_paused_by = null"
+    )
+    assert left(ground)["left_count"] == 2, "a budget alone is no pause"
+
+
 def test_what_waits_is_tried_once_more_on_demand_unless_somebody_has_it(ground: Ground) -> None:
     waiting, leased, transient = ground.enqueue_many(3)
     ground.sql("update coatcheck.outbox set visible_at = now() + interval '1 h'")
