@@ -84,7 +84,7 @@ class Lessor:
         self._crowded: set[Action] = set(capacities)
         self._freed = asyncio.Event()
         self._heard = asyncio.Event()
-        self._claimed_at = self._rested_at = 0.0
+        self._heeds_at = self._rested_at = 0.0
         self._turns = {action: deque(capacity.accounts.items()) for action, capacity in capacities.items()}
         self._asked: Counter[Action] = Counter()
         self._seclusion = Seclusion(seams.clock)
@@ -135,7 +135,9 @@ class Lessor:
         opens_in_s = self._tenants.opens_in_s
         self._opens_at = inf if opens_in_s is None else ended + max(_SOON_S, opens_in_s)
         rest_s = max(REST_S, (ended - began) * _REST_SHARE)
-        self._claimed_at, self._rested_at = ended, ended + rest_s if len(messages) > 1 else 0.0
+        self._rested_at = ended + rest_s if len(messages) > 1 else 0.0
+        # what is heard of waits as long as the claim took: claims take half of the time at most
+        self._heeds_at = min(self._rested_at, ended + min(REST_S, ended - began))
         return found
 
     async def _is_released(self) -> bool:
@@ -205,11 +207,10 @@ class Lessor:
 
     async def _rest(self, now: float) -> None:
         """The rest of the rest, all of it where nothing is heard."""
-        short_at = min(self._rested_at, self._claimed_at + REST_S)
-        if short_at > now:
-            await self._seams.sleep(short_at - now)
+        if self._heeds_at > now:
+            await self._seams.sleep(self._heeds_at - now)
         with suppress(TimeoutError):
-            async with asyncio.timeout(self._rested_at - max(now, short_at)):
+            async with asyncio.timeout(self._rested_at - max(now, self._heeds_at)):
                 await self._heard.wait()
 
     def _is_tight(self) -> bool:
