@@ -167,6 +167,7 @@ def test_a_lowered_limit_lets_nothing_new_in_until_enough_are_over_and_nought_no
     assert (flights(ground), ground.claim(Action.DISPATCH)) == (0, [])
     assert statuses(marked(ground, [more])) == [Status.CAP]
     budget(ground, Budget(max_in_flight=None))
+    assert [each.operation_id for each in ground.claim(Action.DISPATCH)] == [more]
     assert statuses(marked(ground, [more])) == [Status.APPLIED]
 
 
@@ -247,6 +248,24 @@ def test_what_the_rate_refuses_waits_until_the_very_instant_that_it_says(
         clock.move(number / 40 + 0.0001 - clock.at)
         (message,) = ground.claim(Action.DISPATCH, 1)
         assert statuses(marked(ground, [message.operation_id])) == [Status.APPLIED]
+
+
+@pytest.mark.parametrize(("before", "after", "wait_s"), [(0.01, 10, 0.1), (10, 0.5, 2.0), (0.01, None, 0.0)])
+def test_another_rate_holds_at_once_for_what_waits_and_for_what_was_used_up(
+    database: postgres.Database, ground: Ground, before: float, after: float | None, wait_s: float
+) -> None:
+    budget(ground, Budget(dispatches_per_s=before))
+    clock = stopped(database)
+    first, second = ground.enqueue_many(2)
+    assert statuses(marked(ground, [first, second])) == [Status.APPLIED, Status.RATE]
+    budget(ground, Budget(dispatches_per_s=after))
+    if wait_s:
+        assert statuses(marked(ground, [second])) == [Status.RATE]
+        clock.move(wait_s - 0.001)
+        assert ground.claim(Action.DISPATCH) == []
+        clock.move(0.0011)
+    assert [each.operation_id for each in ground.claim(Action.DISPATCH)] == [second]
+    assert statuses(marked(ground, [second])) == [Status.APPLIED]
 
 
 def busy(ground: Ground, operation_id: OperationId, shut_s: float | None) -> ConcludeSave:

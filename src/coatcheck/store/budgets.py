@@ -71,7 +71,7 @@ class LookReport:
 
 
 async def change_budget(url: str, name: str, budget: Budget) -> None:
-    """Change what the provider's account may be asked for, in one transaction.
+    """Change what the provider's account may be asked for, in one transaction; what waits for a budget of dispatches is due at once.
 
         await change_budget(url, "genace", Budget(max_in_flight=8))
 
@@ -88,6 +88,8 @@ async def change_budget(url: str, name: str, budget: Budget) -> None:
                     await connection.execute(_ALONE)
                 changed = await connection.execute(statement("store", "change_provider"), wish)
                 await connection.execute(statement("store", "change_budget"), wish)
+                if wish["sets_max_in_flight"] or wish["sets_dispatches_per_s"]:
+                    await connection.execute(statement("store", "wake_budgeted"), wish)
         except psycopg.Error as error:
             raise _told(error) from None
     if not changed.rowcount:

@@ -17,5 +17,12 @@ on conflict (account) do update set
   max_in_flight = case when %(sets_max_in_flight)s::boolean then excluded.max_in_flight else budget.max_in_flight end,
   in_flight_count = case when %(sets_max_in_flight)s::boolean then excluded.in_flight_count else budget.in_flight_count end,
   dispatches_per_s = case when %(sets_dispatches_per_s)s::boolean then excluded.dispatches_per_s else budget.dispatches_per_s end,
+  -- what is used up is so many requests, at the new rate as at the old one
+  dispatch_turn_at = case when %(sets_dispatches_per_s)s::boolean
+    then coatcheck.due_now() + (budget.dispatch_turn_at - coatcheck.due_now()) * (budget.dispatches_per_s / excluded.dispatches_per_s)
+    else budget.dispatch_turn_at end,
   looks_per_s = case when %(sets_looks_per_s)s::boolean then excluded.looks_per_s else budget.looks_per_s end,
+  look_turn_at = case when %(sets_looks_per_s)s::boolean
+    then coatcheck.due_now() + (budget.look_turn_at - coatcheck.due_now()) * (budget.looks_per_s / excluded.looks_per_s)
+    else budget.look_turn_at end,
   look_floor_s = case when %(sets_look_floor_s)s::boolean then excluded.look_floor_s else budget.look_floor_s end
