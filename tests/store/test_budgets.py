@@ -15,7 +15,7 @@ from coatcheck.core.operation import DispatchId, OperationId, Phase, RemoteJobId
 from coatcheck.core.steps import ConcludeStep
 from coatcheck.store.budgets import Budget
 from coatcheck.store.door import ConcludeSave, Saved, Status
-from store.audited import BY, LONG_AGO
+from store.audited import BY, LONG_AGO, audited
 from store.budgeting import MISCOUNTED, account, another, budget, flights, marked, stopped
 from store.ground import ACCOUNT, Ground, look
 from store.replies import accepted, replies
@@ -198,6 +198,18 @@ def test_a_late_reply_moves_no_other_account_than_the_one_that_the_operation_has
         assert isinstance(save, ConcludeSave)
         assert statuses(ground.write([replace(save, account=ACCOUNT)])) == [Status.EVIDENCE]
     assert (flights(ground), flights(ground, OTHER)) == (0, 1)
+
+
+def test_a_count_that_somebody_falsified_is_found_by_the_audit_and_mended_by_its_remedy(ground: Ground) -> None:
+    marked(ground, ground.enqueue_many(2))
+    budget(ground, Budget(max_in_flight=3))
+    assert audited(ground.database) == []
+    ground.sql("update coatcheck.accounts set in_flight_count = 5")
+    (found,) = audited(ground.database)
+    assert (found.check, found.kind) == ("S11", "flights_differ")
+    assert found.detail == "account genace counts 5 in flight, and there are 2"
+    budget(ground, Budget(max_in_flight=3))
+    assert (audited(ground.database), flights(ground)) == ([], 2)
 
 
 # -- dispatches per second ---------------------------------------------------------------------------------------------
