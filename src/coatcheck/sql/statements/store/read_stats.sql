@@ -52,36 +52,45 @@ dispatched as (
   group by sent.account
   having min(sent.age_s) <= %(unclaimed_s)s::float8
 ),
-kept_lanes as materialized (
-  select lanes.action, lanes.parked_at, lanes.due_for_s, waits.account, kind.is_look,
-    case
-      when kind.is_look then coalesce(waits.look_wait, case when lanes.leased_ago_s < waits.look_floor_s then 'floor' end)
-      when lanes.action = 'dispatch' then coalesce(waits.dispatch_wait,
-        case when exists (select from dispatched where dispatched.account = waits.account) then 'cap' end) end as account_wait
+-- a few groups of what is due, each of one name of an account; null: nobody made the name known
+due_lanes as materialized (
+  select lanes.action, waits.provider, kind.is_look, lanes.leased_ago_s < waits.look_floor_s as is_early, count(*) as lane_count,
+    count(*) filter (where lanes.due_for_s > %(unclaimed_s)s::float8) as overdue_count, max(lanes.due_for_s) as age_s
   from lanes
   left join account_waits as waits on waits.provider = lanes.provider and (lanes.account is null or lanes.account = waits.account)
   cross join lateral (select lanes.action = 'observe' or (lanes.action = 'reconcile' and lanes.wait_reason = 'lookup') as is_look) as kind
+  where lanes.parked_at is null and lanes.due_for_s >= 0
+  group by lanes.action, waits.provider, kind.is_look, is_early
+),
+kept_lanes as materialized (
+  select due_lanes.action, due_lanes.is_look, due_lanes.lane_count, due_lanes.overdue_count, due_lanes.age_s, waits.account,
+    case
+      when due_lanes.is_look then coalesce(waits.look_wait, case when due_lanes.is_early then 'floor' end)
+      when due_lanes.action = 'dispatch' then coalesce(waits.dispatch_wait, case when dispatched.account is not null then 'cap' end)
+    end as account_wait
+  from due_lanes
+  left join account_waits as waits using (provider)
+  left join dispatched using (account)
 ),
 queues as (
-  select action, count(*) as due_count, max(due_for_s) as age_s,
-    count(*) filter (where due_for_s > %(unclaimed_s)s::float8 and account_wait is null) as unclaimed_count
+  select action, sum(lane_count)::bigint as due_count, max(age_s) as age_s,
+    coalesce(sum(overdue_count) filter (where account_wait is null), 0) as unclaimed_count
   from kept_lanes
-  where parked_at is null and due_for_s >= 0
   group by action
 ),
 account_kept as (
-  select account_wait, count(*) as lane_count
+  select account_wait, sum(lane_count)::bigint as lane_count
   from kept_lanes
-  where parked_at is null and due_for_s >= 0 and account_wait is not null
+  where account_wait is not null
   group by account_wait
 ),
 -- each account with its budget, its pauses and what of it is due, in doubt or in flight
 account_lanes as (
-  select account, count(*) filter (where not is_look) as due_dispatch_count, count(*) filter (where is_look) as due_look_count,
-    max(due_for_s) filter (where is_look) as look_age_s, min(account_wait) filter (where not is_look) as dispatch_wait,
+  select account, sum(lane_count) filter (where action = 'dispatch') as due_dispatch_count,
+    sum(lane_count) filter (where is_look) as due_look_count, max(age_s) filter (where is_look) as look_age_s,
+    min(account_wait) filter (where action = 'dispatch') as dispatch_wait,
     min(account_wait) filter (where is_look and account_wait <> 'floor') as look_wait
   from kept_lanes
-  where parked_at is null and due_for_s >= 0
   group by account
 ),
 account_doubts as (
