@@ -1,19 +1,21 @@
 # Everything sets itself up; nothing is done twice. `make help` lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help demo test lab check test-system matrix docs catalogue lock wheel clean
+.PHONY: help demo test lab check test-system pooler matrix docs catalogue lock wheel clean
 
 BIN := .venv/bin
-JOBS ?= 2
+# Many tests wait for processes and leases: one more than the cores keeps these busy.
+JOBS ?= 3
 PYTEST := python -m pytest -n $(JOBS)
 # What says something new about another version of PostgreSQL: its SQL, its locks, its crashes, and one worker on top.
 ON_15 := $(addprefix tests/store/test_,$(addsuffix .py,statements schema roles mark conclude snapshot deliver decide history failover \
 	deadlocks plans allowances settlement committer_on_a_server)) tests/queue tests/enqueue \
-	tests/faults/test_database_outages.py tests/cli/test_worker.py
+	tests/faults/test_database_outages.py tests/faults/test_restored.py tests/store/test_whereabouts.py tests/store/test_budgets.py \
+	tests/cli/test_worker.py
 # What takes its time: every byte cut, servers of their own, real waits. Run it after a change to what it watches, and before a release.
 LAB := tests/store/test_cut_commits.py tests/store/test_unconfirmed_commits.py tests/store/test_allowance_races.py \
 	tests/store/test_migrations_killed.py tests/store/test_migrations_under_load.py tests/faults/test_spool.py \
 	tests/faults/test_unknown_saves.py tests/faults/test_restored.py tests/faults/test_side_by_side.py \
-	tests/operating/test_messages.py
+	tests/operating/test_messages.py tests/store/test_budget_races.py
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate
 export PYTHON
 
@@ -44,6 +46,11 @@ test-system: ## the database tests again, on Debian's PostgreSQL 15; root instal
 	@scripts/set-up dev
 	@$(BIN)/$(PYTEST) --pg 15 $(ON_15)
 
+pooler: ## the tests through a real PgBouncer, which is fetched for them where the machine has none
+	@scripts/pgbouncer
+	@scripts/set-up dev
+	@$(BIN)/$(PYTEST) tests/faults/test_pgbouncer.py
+
 matrix: ## make test on each Python that is here, of 3.11 to 3.14
 	@scripts/matrix -n $(JOBS) -q -m "not system"
 
@@ -69,5 +76,5 @@ wheel: ## build dist/coatcheck-….whl
 
 clean: ## delete all that the other targets made, with the databases of tests and demo
 	@scripts/remove-databases
-	@rm -rf .venv .venv-* .coatcheck .postgres build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	@rm -rf .venv .venv-* .coatcheck .postgres .pgbouncer build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
