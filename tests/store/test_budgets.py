@@ -120,9 +120,10 @@ def test_the_count_is_what_is_in_flight_after_everything_that_may_happen(ground:
         # not counted anew by this
         ground.sql("update coatcheck.accounts set max_in_flight = %s", number % 12)
         spender.round()
-        for row in ground.sql(
-            "select operation_id from coatcheck.operations where phase = 'accepted' and final_at is null limit 1"
-        ):
+        known = ground.sql(
+            "select operation_id from coatcheck.operations where phase = 'accepted' and final_at is null"
+        )
+        for row in known[1:2]:
             ground.happen(row["operation_id"], ev.NotFound(grace_s=0))
         assert ground.sql(MISCOUNTED) == []
     assert spender.done[Status.APPLIED] > 50
