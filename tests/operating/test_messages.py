@@ -41,6 +41,7 @@ FIELDS = {
     "last_error",
     "first_leased_at",
     "last_leased_at",
+    "account_wait",
 }
 
 

@@ -185,6 +185,8 @@ lanes_waiting as (
     -- a rate says when the turn comes; what else is waited for is asked about less and less often
     visible_at = coatcheck.lease_now() + make_interval(secs => case
       when reasons.reason = 'rate' then judged.token_in_s
+      -- only who raced for the last place is refused it, and another may be free in a moment
+      when reasons.reason = 'cap' then judged.pause_s / 5
       when held.wait_reason = reasons.reason then judged.pause_s * least(1 + held.wait_count, 4)
       else judged.pause_s end),
     lease_token = nextval('coatcheck.lease_tokens'),
