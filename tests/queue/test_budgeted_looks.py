@@ -12,7 +12,9 @@ from coatcheck.core import events as ev
 from coatcheck.core.actions import Action
 from coatcheck.core.operation import RenderState
 from coatcheck.queue.leases import Message, Release, Wanted
+from coatcheck.store import pauses
 from coatcheck.store.budgets import Budget, LookReport, report_looks
+from coatcheck.store.pauses import Pausable
 from store.audited import BY
 from store.budgeting import another, budget, stopped
 from store.ground import ACCOUNT, Ground, look
@@ -109,3 +111,26 @@ def test_a_job_is_not_looked_at_again_before_the_floor_whoever_asks_for_it(
     assert claim(ground) == []
     clock.move(0.02)
     assert [message.operation_id for message in claim(ground)] == [operation_id]
+
+
+def test_no_hands_are_emptied_for_a_suspect_that_nobody_may_look_at(
+    database: postgres.Database, ground: Ground
+) -> None:
+    """A pause may last for hours, and other accounts are worked for meanwhile."""
+    another(ground, "second", "other")
+    ground.accept(ground.enqueue("k1"))
+    ground.sql("update coatcheck.outbox set leased_by = 'killed', leased_at = now(), lease_count = 2")
+    for key in ("k2", "k3"):
+        ground.enqueue(key, provider="second")
+    database.move_time(600)
+
+    def one_of_the_other() -> Message:
+        looks = Wanted(action=Action.OBSERVE, provider="genace", account=ACCOUNT, room=4, lease_s=30)
+        dispatches = Wanted(action=Action.DISPATCH, provider="second", account="other", room=1, lease_s=30)
+        claimed = ground.leases.claim([looks, dispatches], doubts=0, doubt_lease_s=30, is_free=False)
+        (message,) = ground.run(claimed)
+        return message
+
+    assert one_of_the_other().has_suspects
+    ground.run(pauses.pause(ground.line, "genace", what=Pausable.OBSERVATION, reason="maintenance", actor="ada"))
+    assert not one_of_the_other().has_suspects

@@ -140,13 +140,15 @@ select claimed.operation_id, claimed.lane, claimed.action, claimed.provider, cla
   claimed.expected_remote_job_id, claimed.lease_token, claimed.lease_count, claimed.leased_at, claimed.lease_s, claimed.wait_reason,
   claimed.wait_since_at, claimed.wait_count, claimed.tenant_id, claimed.is_suspect, claimed.is_tried, claimed.kind,
   null::text as after_tenant, null::smallint as after_precedence, null::float8 as opens_in_s,
+  -- where the account lets nobody take it now, no hands are emptied for it
   exists (
     select
-    from wanted
+    from allowed
     join coatcheck.outbox as other using (provider, action)
-    where other.parked_at is null and other.leased_by is not null and other.lease_count >= 2
+    where coalesce(allowed.leave_count > 0, true)
+      and other.parked_at is null and other.leased_by is not null and other.lease_count >= 2
       and other.visible_at <= coatcheck.due_now()
-      and (other.account is null or other.account = wanted.account)
+      and (other.account is null or other.account = allowed.account)
       and other.schema_version = any(%(schema_version)s::smallint[])) as has_suspects
 from claimed
 union all
