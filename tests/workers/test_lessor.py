@@ -1,0 +1,56 @@
+"""A claimer that may not claim waits for as long as one that finds nothing, whatever the claim before said of budgets."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+import postgres
+from coatcheck.core.actions import Action
+from coatcheck.core.operation import OperationId
+from coatcheck.queue.leases import Leases
+from coatcheck.seams import Clock, Seams
+from coatcheck.store.budgets import Budget
+from coatcheck.workers.lessor import Capacity, Lessor
+from store.budgeting import budget
+from store.ground import ACCOUNT, Ground
+
+
+class MovedClock(Clock):
+    """Boot time as the test says."""
+
+    def __init__(self) -> None:
+        self.at = 1_000.0
+
+    def boottime(self) -> float:
+        return self.at
+
+
+def test_who_empties_its_hands_for_a_suspect_does_not_ask_again_and_again_once_a_budget_opened(
+    database: postgres.Database,
+) -> None:
+    with Ground(database) as ground:
+        first, suspect, second = [ground.enqueue(key) for key in ("k1", "k2", "k3")]
+        budget(ground, Budget(looks_per_s=1))
+        clock = MovedClock()
+        capacities = {Action.OBSERVE: Capacity(places=100, lease_s=45, accounts={ACCOUNT: ACCOUNT})}
+        lessor = Lessor(Leases(ground.line, "w"), ground.line, capacities, replace(Seams.real(), clock=clock))
+
+        def claimed() -> list[OperationId]:
+            clock.at += 5
+            return [work.message.operation_id for work in ground.run(lessor.claim())]
+
+        ground.accept(first)
+        database.move_time(600)
+        assert claimed() == [first]
+        ground.accept(suspect)
+        ground.sql(
+            "update coatcheck.outbox set leased_by = 'killed', leased_at = now(), lease_count = 2 where operation_id = %s",
+            suspect,
+        )
+        ground.accept(second)
+        database.move_time(600)
+        assert claimed() == [second], "the suspect is for who has nothing in hand"
+        assert claimed() == []
+        with pytest.raises(TimeoutError):
+            ground.run(asyncio.wait_for(lessor.wait(), 0.1))
