@@ -178,3 +178,14 @@ def test_what_a_service_shut_and_what_was_just_looked_at_is_told_apart(database:
         assert sorted(account_waits(ground), key=str) == ["floor", "shut"]
         genace = account(ground)
         assert (genace.dispatch_shut_until is None, genace.look_floor_s, genace.look_wait) == (False, 300, None)
+
+
+def test_instants_are_told_in_utc_whatever_zone_the_database_has(database: postgres.Database) -> None:
+    with database.connect() as connection:
+        connection.execute(f"alter database {database.name} set timezone = 'Asia/Tokyo'".encode())
+    with Ground(database) as ground:
+        ground.run(pauses.pause(ground.line, "genace", what=Pausable.OBSERVATION, reason="key withdrawn", actor="ada"))
+        (row,) = ground.sql("select observation_paused_at at time zone 'utc' as since from coatcheck.accounts")
+        since = account(ground).observation_paused_at
+    assert since is not None
+    assert since.replace(tzinfo=None) == row["since"]

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -99,9 +99,9 @@ async def read_stats(database: Database) -> Stats:
 
 
 def _account(row: Mapping[str, Any]) -> AccountStats:
-    """In JSON instants are text."""
+    """In JSON instants are text, in the session's own zone."""
     instants = {
-        name: datetime.fromisoformat(value)
+        name: datetime.fromisoformat(value).astimezone(UTC)
         for name, value in row.items()
         if name.endswith(("_at", "_until")) and value is not None
     }
