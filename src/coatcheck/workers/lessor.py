@@ -25,6 +25,7 @@ from coatcheck.store.db import Database
 from coatcheck.store.subjects import load_subjects
 from coatcheck.workers.desk import Work
 from coatcheck.workers.outages import Outages
+from coatcheck.workers.pace import Pace
 from coatcheck.workers.seclusion import Seclusion
 
 POLL_S = 1.0
@@ -90,6 +91,7 @@ class Lessor:
         self._seclusion = Seclusion(seams.clock)
         self._outages = Outages()
         self._tenants = Turns()
+        self._pace = Pace(max((each.places for each in capacities.values()), default=1))
         self.in_hand: Counter[Action] = Counter()
 
     def wake(self, delay_s: float = 0.0) -> None:
@@ -121,8 +123,6 @@ class Lessor:
         while self._due and self._due[0] <= began:
             heapq.heappop(self._due)
         self._heard.clear()
-        # what the claim before said of budgets is used up, also where none follows now
-        self._opens_at = inf
         if not self._seclusion.may_claim(self.in_hand) and not await self._is_released():
             return []
         wanted = self._wanted()
@@ -134,6 +134,9 @@ class Lessor:
         self._seclusion.claimed([work.message for work in found], self.in_hand)
         self._crowded = self._without_room(wanted, messages)
         ended = self._seams.clock.boottime()
+        tenants = frozenset(message.tenant_id for message in messages)
+        begun = max(Counter(message.action for message in messages).values(), default=0)
+        self._pace.learn(ended, took_s=ended - began, begun=begun, tenants=tenants)
         opens_in_s = self._tenants.opens_in_s
         self._opens_at = inf if opens_in_s is None else ended + max(_SOON_S, opens_in_s)
         rest_s = max(REST_S, (ended - began) * _REST_SHARE)
@@ -253,6 +256,8 @@ class Lessor:
             free = capacity.places - self.in_hand[action]
             share = max(1, free // len(turns)) if turns else 0
             reserve = min(share, capacity.reserve // len(turns)) if turns else 0
+            # a busy process begins less, but the first message of who has nothing in hand always
+            reserve = max(reserve, share - self._pace.starts)
             for _ in range(min(len(turns), free)):
                 provider, account = turns[0]
                 turns.rotate(-1)
