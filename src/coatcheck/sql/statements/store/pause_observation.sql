@@ -1,5 +1,5 @@
 -- purpose: stop the looks of a provider's account until a person resumes them; a pause that began by itself becomes a person's
--- guard: claims count looks under this row's lock or see the pause, so no look is leased after this; looks under way end as they do
+-- guard: claims count looks under this row's lock or see the pause, so none that begins after this leases a look; looks under way end as they do
 -- index: accounts_pkey
 -- an account that a worker of an older version made known has no row yet
 insert into coatcheck.accounts as budget (account, observation_paused_at, observation_pause_reason, observation_paused_by)
