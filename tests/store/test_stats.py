@@ -180,6 +180,16 @@ def test_what_a_service_shut_and_what_was_just_looked_at_is_told_apart(database:
         assert (genace.dispatch_shut_until is None, genace.look_floor_s, genace.look_wait) == (False, 300, None)
 
 
+def test_a_search_for_a_doubt_has_no_floor(database: postgres.Database) -> None:
+    with Ground(database) as ground:
+        doubtful = ground.enqueue("k1")
+        ground.happen(doubtful, ev.Doubted(dispatch_id=ground.mark(doubtful), cause="timeout", looked_up=True))
+        set_budget(ground, look_floor_s=300)
+        database.move_time(100)
+        ground.sql("update coatcheck.outbox set last_leased_at = coatcheck.lease_now()")
+        assert (stats(ground).due, stats(ground).account_waits, account_waits(ground)) == ({"reconcile": 1}, {}, [None])
+
+
 def test_instants_are_told_in_utc_whatever_zone_the_database_has(database: postgres.Database) -> None:
     with database.connect() as connection:
         connection.execute(f"alter database {database.name} set timezone = 'Asia/Tokyo'".encode())

@@ -23,8 +23,10 @@ select
     when held.parked_at is not null or held.visible_at > coatcheck.due_now() then null
     when held.action = 'dispatch' then waits.dispatch_wait
     when held.action = 'observe' or (held.action = 'reconcile' and held.wait_reason = 'lookup')
+      -- a search asks about no job that would have a floor
       then coalesce(waits.look_wait, case
-        when held.last_leased_at > coatcheck.due_now() - make_interval(secs => waits.look_floor_s) then 'floor' end) end as account_wait
+        when held.action = 'observe' and held.last_leased_at > coatcheck.due_now() - make_interval(secs => waits.look_floor_s)
+          then 'floor' end) end as account_wait
 -- include: message_sources
 left join account_waits as waits on waits.provider = held.provider and (held.account is null or held.account = waits.account)
 order by held.operation_id, held.lane

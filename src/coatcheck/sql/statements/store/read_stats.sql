@@ -54,7 +54,7 @@ dispatched as (
 ),
 -- a few groups of what is due, each of one name of an account; null: nobody made the name known
 due_lanes as materialized (
-  select lanes.action, waits.provider, kind.is_look, lanes.leased_ago_s < waits.look_floor_s as is_early, count(*) as lane_count,
+  select lanes.action, waits.provider, kind.is_look, lanes.action = 'observe' and lanes.leased_ago_s < waits.look_floor_s as is_early, count(*) as lane_count,
     count(*) filter (where lanes.due_for_s > %(unclaimed_s)s::float8) as overdue_count, max(lanes.due_for_s) as age_s
   from lanes
   left join account_waits as waits on waits.provider = lanes.provider and (lanes.account is null or lanes.account = waits.account)
