@@ -120,7 +120,6 @@ def _wish(name: str, budget: Budget) -> dict[str, object]:
         kept = getattr(budget, field) is KEPT
         wish[field] = None if kept else value
         wish[f"sets_{field}"] = not kept
-    wish["sets_estimate"] = wish["sets_default_estimate"]
     return wish
 
 
