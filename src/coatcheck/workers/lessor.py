@@ -123,6 +123,8 @@ class Lessor:
         while self._due and self._due[0] <= began:
             heapq.heappop(self._due)
         self._heard.clear()
+        # what the claim before said of budgets is used up, also where none follows now
+        self._opens_at = inf
         if not self._seclusion.may_claim(self.in_hand) and not await self._is_released():
             return []
         wanted = self._wanted()
