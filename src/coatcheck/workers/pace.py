@@ -7,15 +7,15 @@ less is begun with the next one, else a little more. Where one tenant alone has 
 from collections.abc import Set as AbstractSet
 from typing import Final
 
-FACTOR: Final = 2.5
+FACTOR: Final = 2.0
 """A claim that takes so many times as long as the quickest one lately tells that too much is in hand,"""
-SLOW_S: Final = 0.012
+SLOW_S: Final = 0.01
 """unless it was quick all the same."""
 LEAST: Final = 2
 COMPANY_S: Final = 30.0
 """For how long a second tenant that was seen counts as company."""
 _LESS: Final = 0.6
-_FADES: Final = 1.002
+_FADES: Final = 1.004
 """The quickest claim fades with each one after it, for a machine that has become slower for good."""
 
 
