@@ -162,6 +162,19 @@ def test_a_crowd_with_nothing_due_keeps_nobody_for_long_from_a_turn(ring: Ring) 
     assert served == {"aaa flood": 71, "last": 2, "zzz": 2}
 
 
+def test_a_crowd_of_thousands_with_nothing_due_is_passed_by_in_a_few_claims_of_a_backlog(ring: Ring) -> None:
+    """Scheduled for tomorrow, by tenants or in priorities of one: a small tenant behind them waits for a few places, not for hundreds."""
+    ring.sql(
+        "insert into coatcheck.outbox (operation_id, lane, action, provider, expected_revision, visible_at, tenant_id, precedence)"
+        " select coatcheck.new_id(), 0, 'dispatch', 'genace', 0, now() + interval '1 d', case when n % 2 = 0 then 'crafty' else 'm' || n end, n"
+        " from generate_series(1, 3000) as n"
+    )
+    ring.rows("flood", 300, in_s=10 * EARLIER_S)
+    ring.rows("zzz", 3)
+    served = [next(iter(ring.shares(1))) for _ in range(24)]
+    assert served.count("zzz") == 3, served
+
+
 def test_messages_from_before_there_were_turns_take_one_together(ring: Ring) -> None:
     ring.rows("flood", 500, in_s=10 * EARLIER_S)
     ring.sql(
@@ -270,6 +283,15 @@ def test_a_backlog_does_not_make_a_claim_dearer(ring: Ring) -> None:
     ring.rows("flood", 40_000)
     ring.sql("vacuum analyze coatcheck.outbox")
     assert pages(ring, 20) < before + 100
+
+
+def test_a_burst_that_no_statistics_tell_of_is_walked_by_index(ring: Ring) -> None:
+    """As after the first enqueues of the day: the table was empty when it was analysed last, or never was."""
+    ring.sql("alter table coatcheck.outbox set (autovacuum_enabled = false)")
+    for number in range(40):
+        ring.rows(f"t{number:02}", 1, in_s=LATER_S)
+    ring.rows("flood", 20_000)
+    assert pages(ring, 20) < 1500
 
 
 # -- against a model -----------------------------------------------------------------------------------------------------

@@ -70,7 +70,16 @@ allowed as materialized (
   select wanted.action, wanted.provider, wanted.account, wanted.room, wanted.reserve, wanted.lease_s, wanted.after_tenant,
     wanted.after_precedence, wanted.kind,
     case when wanted.action = 'observe' then budgets.look_floor_s end as floor_s, leave.leave_count,
-    least(wanted.room, leave.leave_count) as free, leave.per_s, leave.opens_in_s
+    least(wanted.room, leave.leave_count) as free, leave.per_s, leave.opens_in_s,
+    -- where not all that is due gets a place, tenants are looked for behind a crowd that has nothing due, too
+    case when exists (
+      select
+      from coatcheck.outbox as due
+      where due.provider = wanted.provider and due.action = wanted.action and due.action <> 'reconcile' and due.parked_at is null
+        and due.visible_at <= coatcheck.due_now()
+      -- in their order, or the planner may read the whole table for it when most of it is due
+      order by due.visible_at
+      offset least(wanted.room, leave.leave_count) limit 1) then 500 else 33 end as hop_limit
   from wanted
   left join budgets using (account)
   cross join lateral (select

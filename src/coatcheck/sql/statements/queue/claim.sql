@@ -121,8 +121,9 @@ spots as (
     case when ring.is_met and last.passed_hop is null then 32767::smallint else ring.precedence end as precedence
   from (
     select ring.kind, (select min(passed.hop) from passed where passed.kind = ring.kind) as passed_hop,
-      max(ring.hop) filter (where ring.is_met or ring.hop = 33) as end_hop
+      max(ring.hop) filter (where ring.is_met or ring.hop = allowed.hop_limit) as end_hop
     from ring
+    join allowed using (kind)
     group by ring.kind) as last
   join ring on ring.kind = last.kind and ring.hop = coalesce(last.passed_hop - 1, last.end_hop)
 ),
