@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import datetime, timedelta
 from threading import Barrier
 from typing import Any
@@ -186,6 +187,25 @@ def test_looks_from_before_the_pause_do_not_prolong_it_and_one_that_is_answered_
     assert row(ground)["observation_probe_at"] == probe_at
     assert row(ground)["failed_probe_count"] == 0
     report(ground, None, leased_at=before)
+    assert not is_paused(ground)
+
+
+def test_a_look_that_had_nothing_to_ask_leaves_the_pause_to_be_tried_by_the_next_one_at_once(ground: Ground) -> None:
+    rendering(ground, 2)
+    before = now(ground)
+    pause(ground)
+
+    def spared(leased_at: datetime) -> None:
+        (made,) = told(ground, None, leased_at=leased_at)
+        ground.run(report_looks(ground.line, [replace(made, is_made=False)]))
+
+    spared(before)
+    assert round(due_in_s(ground)) == FIRST_PROBE_S
+    first = probe(ground)
+    assert round(due_in_s(ground)) == LEASE_S
+    spared(first.leased_at)
+    assert (is_paused(ground), row(ground)["failed_probe_count"]) == (True, 0)
+    ended(ground, probe(ground), None)
     assert not is_paused(ground)
 
 

@@ -144,6 +144,25 @@ def test_a_service_that_refuses_connections_is_tried_with_one_look_at_a_time_unt
     assert field.looks() <= MANY + 2 * MANY
 
 
+def test_renders_that_stalled_meanwhile_do_not_keep_the_pause_from_being_tried(field: Field) -> None:
+    """Nobody asks about them, and each would use up the try of a whole lease."""
+    field.enqueue(count=MANY)
+    field.sim.script([{"on": "look", "kind": "status", "status": 503}])
+    field.work()
+    assert field.is_unwatched
+    field.sim.script([], replace=True)
+    field.rows(
+        "update coatcheck.operations set observe_by_at = coatcheck.lease_now() where operation_id <> (select max(operation_id::text)::uuid"
+        " from coatcheck.operations) returning operation_id"
+    )
+    field.rows(
+        "update coatcheck.outbox set visible_at = coatcheck.lease_now() + case when operation_id = (select max(operation_id::text)::uuid"
+        " from coatcheck.operations) then interval '1 s' else interval '0' end returning lane"
+    )
+    field.database.move_time(10)
+    field.work_until(lambda: not field.is_unwatched)
+
+
 def test_patience_that_one_look_was_asked_for_is_kept_for_every_job_of_the_account(field: Field) -> None:
     first, second = field.enqueue(count=2)
     field.sim.script([{"on": "look", "kind": "throttled", "retry_after": "40", "nth": 1}])

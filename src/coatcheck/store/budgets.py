@@ -61,13 +61,17 @@ class Budget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookReport:
-    """How a look ended, for its account: `failure` in a word of ours, None where the service answered; `shut_s`: it asked for patience."""
+    """How a look ended, for its account: `failure` in a word of ours, None where the service answered; `shut_s`: it asked for patience.
+
+    `is_made`: False where it turned out that there was nothing to ask; a pause that it was to try is tried with the next one.
+    """
 
     operation_id: OperationId
     account: str
     leased_at: datetime
     failure: str | None
     shut_s: float | None = None
+    is_made: bool = True
 
 
 async def change_budget(url: str, name: str, budget: Budget) -> None:
@@ -106,6 +110,7 @@ async def report_looks(database: Database, batch: Sequence[LookReport]) -> list[
         "leased_at": [report.leased_at for report in batch],
         "failure": [report.failure for report in batch],
         "shut_s": [report.shut_s for report in batch],
+        "is_made": [report.is_made for report in batch],
         "limit": FAILED_LOOKS,
         "first_s": FIRST_PROBE_S,
         "last_s": LAST_PROBE_S,

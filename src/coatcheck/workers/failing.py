@@ -33,6 +33,19 @@ async def report(desk: Desk, work: Work, account: str, look: Look | Found) -> No
     )
 
 
+async def spare(desk: Desk, work: Work, account: str) -> None:
+    """Say that a look which may have been the one that tries a pause had nothing to ask; others say nothing of their account."""
+    if work.message.is_tried:
+        report = LookReport(
+            operation_id=work.operation.operation_id,
+            account=account,
+            leased_at=work.message.leased_at,
+            failure=None,
+            is_made=False,
+        )
+        await desk.looks.save(report)
+
+
 def _failure(look: Look | Found) -> str | None:
     """In a word; a service that throttles answers, and so does one that has no such job."""
     match look:

@@ -31,7 +31,7 @@ from coatcheck.seams import Point
 from coatcheck.store.door import DecideSave, Saved, SnapshotSave, Status
 from coatcheck.workers.cancelling import Cancelling, answer_s, pass_on
 from coatcheck.workers.desk import Desk, Work
-from coatcheck.workers.failing import report
+from coatcheck.workers.failing import report, spare
 
 ACCOUNTING_FOR = timedelta(hours=24)
 """How long after a final state the service's accounting is waited for."""
@@ -63,9 +63,8 @@ class Observer:
         """Look once, save what changed, and say when to look again."""
         self._desk.seams.faults.reached(Point.O2_LOADED)
         watching = self._providers[work.message.provider]
-        if not await self._is_due(work):
-            return
-        if await self._passed_on(work, watching):
+        if not await self._is_due(work) or await self._passed_on(work, watching):
+            await spare(self._desk, work, watching.settings.account)
             return
         began = self._desk.seams.clock.boottime()
         look = await self._look(work, watching)

@@ -3,12 +3,12 @@
 -- index: accounts_pkey
 with input as materialized (
   select *
-  from unnest(%(account)s::text[], %(leased_at)s::timestamptz[], %(failure)s::text[], %(shut_s)s::float8[])
-    with ordinality as i(account, leased_at, failure, shut_s, position)
+  from unnest(%(account)s::text[], %(leased_at)s::timestamptz[], %(failure)s::text[], %(shut_s)s::float8[], %(is_made)s::boolean[])
+    with ordinality as i(account, leased_at, failure, shut_s, is_made, position)
 ),
 told as (
-  select account, max(position) filter (where failure is null) as last_success, max(shut_s) as shut_s,
-    max(leased_at) filter (where failure is not null) as failed_since_at,
+  select account, max(position) filter (where failure is null and is_made) as last_success, max(shut_s) as shut_s,
+    max(leased_at) filter (where failure is not null) as failed_since_at, max(leased_at) filter (where not is_made) as spared_since_at,
     (array_agg(failure order by position desc) filter (where failure is not null))[1] as last_failure
   from input
   group by account
@@ -21,18 +21,20 @@ locked as materialized (
   for no key update of held
 ),
 judged as (
-  select locked.account, told.shut_s, told.last_success is not null as succeeded, told.failed_since_at, told.last_failure,
+  select locked.account, told.shut_s, told.last_success is not null as succeeded, told.failed_since_at, told.spared_since_at,
+    told.last_failure,
     (select count(*) from input where input.account = locked.account and input.failure is not null
       and input.position > coalesce(told.last_success, 0))::integer as failure_count
   from locked
   join told using (account)
 ),
--- one word for what follows: the pause ends, is tried again later, begins, or stays as it is
+-- one word for what follows: the pause ends, is tried again later, or at once as nothing was asked, begins, or stays as it is
 decided as (
   select judged.account, judged.shut_s, judged.last_failure, clock.at, counted.failed_look_count,
     case
       when kept.observation_probe_at is not null and judged.succeeded then 'ends'
       when kept.observation_probe_at is not null and judged.failed_since_at > kept.observation_paused_at then 'stays'
+      when kept.observation_probe_at is not null and judged.spared_since_at > kept.observation_paused_at then 'is due'
       when kept.observation_paused_at is null and counted.failed_look_count >= %(limit)s::integer then 'begins' end as verdict
   from judged
   join locked as kept using (account)
@@ -54,6 +56,7 @@ update coatcheck.accounts as kept set
     when 'begins' then decided.at + make_interval(secs => %(first_s)s::float8)
     when 'stays' then decided.at + make_interval(
       secs => least(%(last_s)s::float8, %(first_s)s::float8 * power(2, least(kept.failed_probe_count + 1, 10))))
+    when 'is due' then decided.at
     when 'ends' then null else kept.observation_probe_at end
 from decided
 where kept.account = decided.account
