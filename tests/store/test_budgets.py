@@ -334,3 +334,38 @@ def test_a_budget_of_an_account_that_has_no_row_yet_is_set_and_what_is_not_given
     budget(ground, Budget(dispatches_per_s=None, looks_per_s=1))
     assert [account(ground)[name] for name in names] == [3, None, 1, 0]
     assert (flights(ground), ground.operation(operation_id).phase) == (1, Phase.DISPATCHING)
+
+
+@pytest.mark.parametrize("closed", [Budget(max_in_flight=0), Budget(max_in_flight=1)])
+def test_a_deadline_ends_also_while_its_account_has_no_leave(
+    database: postgres.Database, ground: Ground, closed: Budget
+) -> None:
+    first, _, third = (
+        ground.enqueue("now"),
+        ground.enqueue("whenever"),
+        ground.enqueue("soon", dispatch_by_at=in_an_hour(ground)),
+    )
+    budget(ground, closed)
+    marked(ground, [first])
+    assert ground.claim(Action.DISPATCH) == []
+    database.move_time(3601)
+    assert {message.operation_id for message in ground.claim(Action.DISPATCH)} == {third}
+    assert ground.happen(third, ev.DeadlinePassed()).applied
+    assert ground.operation(third).phase is Phase.CANCELLED
+
+
+def test_a_deadline_that_a_person_cleared_is_none_of_the_message_either(
+    database: postgres.Database, ground: Ground
+) -> None:
+    operation_id = ground.enqueue("k", dispatch_by_at=in_an_hour(ground))
+    ground.mark(operation_id)
+    assert ground.happen(operation_id, ev.LeaseEnded()).applied
+    assert ground.happen(operation_id, ev.ProveAbsent(**BY, quiescent_at=LONG_AGO)).applied
+    budget(ground, Budget(max_in_flight=0))
+    database.move_time(3601)
+    assert ground.claim(Action.DISPATCH) == []
+
+
+def in_an_hour(ground: Ground) -> str:
+    (row,) = ground.sql("select to_char(now() + interval '1 h', 'YYYY-MM-DD\"T\"HH24:MI:SSOF') || ':00' as at")
+    return str(row["at"])

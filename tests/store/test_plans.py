@@ -210,7 +210,7 @@ def test_a_claim_with_nothing_due_touches_a_handful_of_pages(planner: Planner, g
 
 def test_a_claim_finds_and_updates_its_rows_by_index(planner: Planner, generic: bool) -> None:
     plan = planner.plan("queue", "claim", claim(planner), generic=generic)
-    queues = {"outbox_turn_idx", "outbox_due_idx", "outbox_doubt_idx", "outbox_suspect_idx"}
+    queues = {"outbox_turn_idx", "outbox_due_idx", "outbox_deadline_idx", "outbox_doubt_idx", "outbox_suspect_idx"}
     assert plan.indexes - {"accounts_pkey"} == {*queues, "outbox_pkey"}
     # accounts are as many as a team has contracts
     assert plan.scanned <= {"accounts"}

@@ -47,10 +47,14 @@ alter table coatcheck.providers
 -- whose message it is, so that tenants take turns; what is there already, and what older code adds, takes one turn together
 alter table coatcheck.outbox
   add column tenant_id text not null default '',
-  add column precedence smallint not null default 0;
+  add column precedence smallint not null default 0,
+  add column dispatch_by_at timestamptz;
 comment on column coatcheck.outbox.precedence is 'The operation''s priority, negated: within a tenant the smaller one comes first.';
 create index outbox_turn_idx on coatcheck.outbox (provider, action, tenant_id, precedence, visible_at)
   where parked_at is null and action <> 'reconcile';
+comment on column coatcheck.outbox.dispatch_by_at is 'The operation''s deadline: it ends also while its account has no leave for a dispatch.';
+create index outbox_deadline_idx on coatcheck.outbox (provider, dispatch_by_at)
+  where parked_at is null and action = 'dispatch' and dispatch_by_at is not null;
 
 create function coatcheck.is_in_flight(phase text, render_state text) returns boolean
   language sql immutable parallel safe
@@ -133,8 +137,10 @@ begin
       values (new_operation_id, specification);
     insert into history (operation_id, revision, event, actor, at, to_phase, to_render_state, to_delivery_state)
       values (new_operation_id, 0, 'generation_requested', session_user, at, 'prepared', 'none', 'not_started');
-    insert into outbox (operation_id, lane, action, provider, expected_revision, visible_at, tenant_id, precedence)
-      values (new_operation_id, 0, 'dispatch', destination, 0, due, tenant, -coalesce((request ->> 'priority')::smallint, 0));
+    insert into outbox (operation_id, lane, action, provider, expected_revision, visible_at, tenant_id, precedence,
+        dispatch_by_at)
+      values (new_operation_id, 0, 'dispatch', destination, 0, due, tenant, -coalesce((request ->> 'priority')::smallint, 0),
+        (request ->> 'dispatch_by_at')::timestamptz);
     if exists (select from wake_ups where sleeping_until > due_now()) then
       perform pg_notify('coatcheck', '');
     end if;

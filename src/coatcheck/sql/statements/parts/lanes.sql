@@ -19,14 +19,16 @@ lanes_dropped as (
 ),
 lanes_aimed as (
   insert into coatcheck.outbox as held (operation_id, lane, action, provider, account, expected_revision, expected_remote_job_id,
-    visible_at, wait_reason, wait_since_at, wait_count, parked_at, park_reason, tenant_id, precedence)
+    visible_at, wait_reason, wait_since_at, wait_count, parked_at, park_reason, tenant_id, precedence,
+    dispatch_by_at)
   select written.operation_id, change.lane, change.action, written.provider, written.account, written.revision,
     written.remote_job_id, clock.at + make_interval(secs => coalesce(change.delay_s, 0)),
     case when change.verb = 'aim' then change.reason end,
     case when change.verb = 'aim' and change.reason is not null then clock.at end,
     case when change.verb = 'aim' and change.reason is not null then 1 else 0 end,
     case when change.verb = 'park' then clock.at end,
-    case when change.verb = 'park' then change.reason end, written.tenant_id, -written.priority
+    case when change.verb = 'park' then change.reason end, written.tenant_id, -written.priority,
+    written.dispatch_by_at
   from lane_changes as change
   join written using (operation_id)
   cross join lateral (select coatcheck.lease_now() as at where (select count(*) from lane_locks) >= 0) as clock
@@ -43,6 +45,7 @@ lanes_aimed as (
     leased_by = null,
     leased_at = null,
     last_error = null,
+    dispatch_by_at = excluded.dispatch_by_at,
     wait_reason = excluded.wait_reason,
     wait_since_at = case when held.wait_reason = excluded.wait_reason then held.wait_since_at else excluded.wait_since_at end,
     wait_count = case when held.wait_reason = excluded.wait_reason then held.wait_count + 1 else excluded.wait_count end,

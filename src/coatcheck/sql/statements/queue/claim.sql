@@ -1,6 +1,6 @@
 -- purpose: lease a batch of what is due, in turns of tenants and within each account's budget, of dispatches whose lease ended, and of doubt that can be looked up
 -- guard: rows are locked in a materialised CTE, and the update repeats the predicate: never more than was asked for; looks are counted under their account's lock
--- index: outbox_turn_idx, outbox_due_idx, outbox_doubt_idx, outbox_suspect_idx, accounts_pkey
+-- index: outbox_turn_idx, outbox_due_idx, outbox_deadline_idx, outbox_doubt_idx, outbox_suspect_idx, accounts_pkey
 with recursive wanted as (
   select *
   from unnest(%(action)s::text[], %(provider)s::text[], %(account)s::text[], %(room)s::integer[], %(reserve)s::integer[],
@@ -23,6 +23,7 @@ outage as materialized (
 -- include: claim_suspects
 -- include: claim_turns
 -- include: claim_rest
+-- include: claim_expired
 -- include: claim_doubts
 -- tenants with nothing in hand first; the last places are kept for them
 placed as (
@@ -54,6 +55,9 @@ entitled as materialized (
     union all
     select operation_id, lane, account, action, null, lease_s, true, 0, null
     from suspect
+    union all
+    select operation_id, lane, account, action, null, lease_s, false, 0, null
+    from expired
     union all
     select doubtful.operation_id, doubtful.lane, doubtful.account, case when doubtful.is_look then 'observe' else 'reconcile' end, null,
       -- a look at a job tries a pause better than a search does, where there is one

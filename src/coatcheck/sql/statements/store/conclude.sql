@@ -243,7 +243,7 @@ written as (
   where judged.status <> 'stale' and stored.operation_id = judged.operation_id and (select count(*) from accounts) >= 0
     and (select count(*) from allowance_locks) >= 0
   returning stored.operation_id, stored.revision, stored.phase, stored.render_state, stored.delivery_state, stored.provider,
-    stored.account, stored.remote_job_id, stored.tenant_id, stored.priority
+    stored.account, stored.remote_job_id, stored.tenant_id, stored.priority, stored.dispatch_by_at
 ),
 lane_changes as (
   select change.operation_id, change.lane,

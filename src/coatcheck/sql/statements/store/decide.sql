@@ -148,7 +148,7 @@ written as (
   -- allowances are locked before lanes, as everywhere
   where judged.status = 'applied' and stored.operation_id = judged.operation_id and (select count(*) from allowance_locks) >= 0
   returning stored.operation_id, stored.revision, stored.phase, stored.render_state, stored.delivery_state, stored.provider,
-    stored.account, stored.remote_job_id, stored.tenant_id, stored.priority
+    stored.account, stored.remote_job_id, stored.tenant_id, stored.priority, stored.dispatch_by_at
 ),
 -- include: lane_changes
 -- include: lanes

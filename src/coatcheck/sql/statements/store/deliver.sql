@@ -63,7 +63,7 @@ written as (
       locked.failed_count - (judged.from_state = 'failed')::integer + (judged.to_state = 'failed')::integer as failed) as tally
   where judged.applies and stored.operation_id = judged.operation_id
   returning stored.operation_id, stored.revision, stored.phase, stored.render_state, stored.delivery_state, stored.provider,
-    stored.account, stored.remote_job_id, stored.tenant_id, stored.priority
+    stored.account, stored.remote_job_id, stored.tenant_id, stored.priority, stored.dispatch_by_at
 ),
 -- include: lane_changes
 -- include: lanes
