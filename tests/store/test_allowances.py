@@ -10,7 +10,7 @@ from coatcheck.core import events as ev
 from coatcheck.core.actions import Action
 from coatcheck.core.operation import OperationId, RemoteJobId, RenderState
 from coatcheck.errors import Unavailable
-from coatcheck.store import allowances
+from coatcheck.store import allowances, limiting
 from coatcheck.store.allowances import Allowance, list_allowances, set_allowance
 from coatcheck.store.door import Status
 from store.ground import Ground, look
@@ -209,7 +209,7 @@ def test_allowances_are_listed_by_tenant_and_unit_over_pages(ground: Ground, mon
 def test_a_first_limit_gives_up_where_a_writer_does_not_end_and_changes_nothing(
     database: postgres.Database, ground: Ground, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(allowances, "LOCK_WAIT_S", 0.1)
+    monkeypatch.setattr(limiting, "LOCK_WAIT_S", 0.1)
     with database.connect() as other, other.transaction():
         other.execute("lock table coatcheck.dispatches in row exclusive mode")
         with pytest.raises(Unavailable, match=r"within 0\.1 s"):

@@ -8,25 +8,19 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from decimal import Decimal
-from typing import Final, LiteralString
-
-import psycopg
+from typing import Final
 
 from coatcheck.core.operation import OperationId
-from coatcheck.errors import NotFound, Unavailable
-from coatcheck.store.db import Database, Trouble, connect, trouble
-from coatcheck.store.failures import meaning
+from coatcheck.errors import NotFound
+from coatcheck.store.db import Database
+from coatcheck.store.limiting import alone, changing
 from coatcheck.store.statements import statement
 
-LOCK_WAIT_S: Final = 5
-"""How long a limit to what is in flight waits for the writers under way."""
 FAILED_LOOKS: Final = 10
 """So many looks in a row that failed, at all jobs of an account together, pause its observation."""
 FIRST_PROBE_S: Final = 5.0
 """After so long such a pause is tried with one look; each that fails doubles it."""
 LAST_PROBE_S: Final = 60.0
-_PATIENCE: LiteralString = "select set_config('lock_timeout', %(lock_timeout)s, true)"
-_ALONE: LiteralString = "lock table coatcheck.dispatches in share row exclusive mode"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,23 +73,16 @@ async def change_budget(url: str, name: str, budget: Budget) -> None:
 
         await change_budget(url, "genace", Budget(max_in_flight=8))
 
-    Raises `NotFound` for an unknown name and `Unavailable` where nothing changed.
+    Raises `NotFound` for an unknown name, `Unavailable` where nothing changed, and `CommitUnknown` where nobody saw whether it did.
     """
-    async with await connect(url, "budget") as connection:
-        # each statement sees what was committed before it began, whatever the database's own default is
-        await connection.set_isolation_level(psycopg.IsolationLevel.READ_COMMITTED)
-        wish = _wish(name, budget)
-        try:
-            async with connection.transaction():
-                await connection.execute(_PATIENCE, {"lock_timeout": f"{LOCK_WAIT_S}s"})
-                if wish["sets_max_in_flight"]:
-                    await connection.execute(_ALONE)
-                changed = await connection.execute(statement("store", "change_provider"), wish)
-                await connection.execute(statement("store", "change_budget"), wish)
-                if wish["sets_max_in_flight"] or wish["sets_dispatches_per_s"]:
-                    await connection.execute(statement("store", "wake_budgeted"), wish)
-        except psycopg.Error as error:
-            raise _told(error) from None
+    wish = _wish(name, budget)
+    async with changing(url, "budget", shown_by="coatcheck providers list") as connection:
+        if wish["sets_max_in_flight"]:
+            await alone(connection)
+        changed = await connection.execute(statement("store", "change_provider"), wish)
+        await connection.execute(statement("store", "change_budget"), wish)
+        if wish["sets_max_in_flight"] or wish["sets_dispatches_per_s"]:
+            await connection.execute(statement("store", "wake_budgeted"), wish)
     if not changed.rowcount:
         message = f"no provider named {name!r} is known"
         raise NotFound(
@@ -126,12 +113,3 @@ def _wish(name: str, budget: Budget) -> dict[str, object]:
         wish[field] = None if kept else value
         wish[f"sets_{field}"] = not kept
     return wish
-
-
-def _told(error: psycopg.Error) -> Exception:
-    if trouble(error) is Trouble.LOCKED:
-        return Unavailable(
-            f"expected the writers of dispatches to end within {LOCK_WAIT_S} s, got one that did not",
-            next="try again; whoever holds a lock on coatcheck.dispatches for so long is in pg_stat_activity",
-        )
-    return meaning(error)
