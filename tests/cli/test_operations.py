@@ -32,6 +32,8 @@ def test_a_list_is_one_object_per_line_in_the_order_of_making(terminal: Terminal
     assert [each["operation_id"] for each in few] == [made[0], made[2]]
     assert terminal.run("operations", "list", "--json", "--limit", "0").objects == []
     assert terminal.run("operations", "list", "--json", "--tenant", "nobody").objects == []
+    waiting = terminal.run("messages", "list", "--json", "--limit", "3").objects
+    assert [each["operation_id"] for each in waiting] == made[:3]
 
 
 def test_a_long_list_comes_whole_and_in_order(terminal: Terminal, database: postgres.Database) -> None:

@@ -9,8 +9,8 @@ from cyclopts import Parameter
 from coatcheck.app.library import Coatcheck
 from coatcheck.app.operating.views import Incident
 from coatcheck.cli.instants import instant_of
-from coatcheck.cli.lists import tell
-from coatcheck.cli.options import AsJson, Tenant, actor_of, utf8
+from coatcheck.cli.lists import limited, tell
+from coatcheck.cli.options import AsJson, Limit, Tenant, actor_of, limit_of, utf8
 
 _COLUMNS = ("operation", "tenant", "kind", "boundary", "count", "first_at", "last_at", "meaning", "detail")
 
@@ -22,6 +22,7 @@ def list_incidents(
     since: Annotated[
         str | None, Parameter(help="Only what was seen since: an instant with an offset, or a date in UTC.")
     ] = None,
+    limit: Limit = None,
     as_json: AsJson = False,
 ) -> None:
     """List protocol faults by operation, with what each means."""
@@ -29,12 +30,13 @@ def list_incidents(
         utf8("--kind", kind)
     if tenant is not None:
         utf8("--tenant", tenant)
+    most = limit_of(limit)
     after = None if since is None else instant_of("--since", since)
 
     async def run() -> None:
         async with Coatcheck() as coatcheck:
             found = coatcheck.for_operator(actor_of(None)).incidents(kind=kind, tenant_id=tenant, since=after)
-            await tell(found, _COLUMNS, _row, empty="no incident", as_json=as_json)
+            await tell(limited(found, most), _COLUMNS, _row, empty="no incident", as_json=as_json)
 
     asyncio.run(run())
 

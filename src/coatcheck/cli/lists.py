@@ -1,6 +1,6 @@
 """Lists while they are read: for programs a line each, for people a table for each screen, so that a long list begins at once."""
 
-from collections.abc import AsyncIterable, Callable, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Sequence
 from typing import Protocol, TypeVar
 
 from coatcheck.cli.output import say, write_object
@@ -17,6 +17,16 @@ class Told(Protocol):
 
 
 Each = TypeVar("Each", bound=Told)
+
+
+async def limited(found: AsyncIterable[Each], limit: int | None) -> AsyncIterator[Each]:
+    """The first of them, as many as are wanted; None for every one: `limited(found, 10)`."""
+    count = 0
+    async for each in found:
+        if count == limit:
+            return
+        count += 1
+        yield each
 
 
 async def tell(

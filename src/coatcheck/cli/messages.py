@@ -12,8 +12,8 @@ from coatcheck.app.reconciling.views import Decision
 from coatcheck.app.streamed import Streamed
 from coatcheck.cli.chosen import Revision, decide_each
 from coatcheck.cli.decision_file import Line
-from coatcheck.cli.lists import tell
-from coatcheck.cli.options import Actor, AsJson, Reason, actor_of, utf8
+from coatcheck.cli.lists import limited, tell
+from coatcheck.cli.options import Actor, AsJson, Limit, Reason, actor_of, limit_of, utf8
 from coatcheck.core.actions import Action, ParkReason, WaitReason
 from coatcheck.errors import Refused
 from coatcheck.store.messages import Message
@@ -38,6 +38,7 @@ def list_messages(
     action: Annotated[str | None, Parameter(help=f"Only this action: {', '.join(Action)}.")] = None,
     provider: Annotated[str | None, Parameter(help="Only of this provider.")] = None,
     waiting: Annotated[str | None, Parameter(help=f"Only what waits for this: {', '.join(WaitReason)}.")] = None,
+    limit: Limit = None,
     as_json: AsJson = False,
 ) -> None:
     """List messages, live and set aside, by operation."""
@@ -45,17 +46,24 @@ def list_messages(
     _known("--waiting", waiting, tuple(WaitReason))
     if provider is not None:
         utf8("--provider", provider)
-    _list(lambda it: it.messages(action=action, provider=provider, waiting=waiting), _LIVE, _live, as_json=as_json)
+    _list(
+        lambda it: it.messages(action=action, provider=provider, waiting=waiting),
+        _LIVE,
+        _live,
+        limit=limit,
+        as_json=as_json,
+    )
 
 
 def list_parked(
     *,
     reason: Annotated[str | None, Parameter(help=f"Only for this reason: {', '.join(ParkReason)}.")] = None,
+    limit: Limit = None,
     as_json: AsJson = False,
 ) -> None:
     """List messages that were set aside for a person, with how their leases ended."""
     _known("--reason", reason, tuple(ParkReason))
-    _list(lambda it: it.parked(reason=reason), _PARKED, _parked, as_json=as_json)
+    _list(lambda it: it.parked(reason=reason), _PARKED, _parked, limit=limit, as_json=as_json)
 
 
 def resume(
@@ -99,12 +107,15 @@ def _list(
     columns: Sequence[str],
     row: Callable[[Message], Sequence[object]],
     *,
+    limit: int | None,
     as_json: bool,
 ) -> None:
+    most = limit_of(limit)
+
     async def run() -> None:
         async with Coatcheck() as coatcheck:
             found = ask(coatcheck.for_operator(actor_of(None)))
-            await tell(found, columns, row, empty="no message", as_json=as_json)
+            await tell(limited(found, most), columns, row, empty="no message", as_json=as_json)
 
     asyncio.run(run())
 

@@ -14,10 +14,9 @@ from coatcheck.app.story import Chapter, flat, tell
 from coatcheck.app.story.wording import text_of
 from coatcheck.app.views import Operation
 from coatcheck.cli.opening import database
-from coatcheck.cli.options import AsJson, Tenant, utf8
+from coatcheck.cli.options import AsJson, Limit, Tenant, limit_of, utf8
 from coatcheck.cli.output import say, write_line, write_object
 from coatcheck.core.operation import DeliveryState, Phase, RenderState
-from coatcheck.errors import Refused
 
 _SCREEN = 100
 """Operations in one table on a terminal; a longer list is several, so that it begins at once."""
@@ -39,21 +38,18 @@ def list_operations(
     *,
     tenant: Tenant = None,
     phase: Annotated[str | None, Parameter(help=f"Only operations in this phase: {', '.join(Phase)}.")] = None,
-    limit: Annotated[int | None, Parameter(help="At most so many; without it, every one.")] = None,
+    limit: Limit = None,
     as_json: AsJson = False,
 ) -> None:
     """List operations, oldest first, while they are read."""
     wanted = phase_of(phase)
-    if limit is not None and limit < 0:
-        raise Refused(
-            f"--limit: expected a whole number from 0, got {limit}", next="leave --limit out to see every one"
-        )
+    most = limit_of(limit)
     if tenant is not None:
         utf8("--tenant", tenant)
 
     async def run() -> None:
         async with database() as (opened, _):
-            found = read_operations(opened, tenant, wanted, limit)
+            found = read_operations(opened, tenant, wanted, most)
             await (_write_lines(found) if as_json else _print_screens(found))
 
     asyncio.run(run())

@@ -10,8 +10,18 @@ AsJson: TypeAlias = Annotated[
     bool, Parameter(name="--json", negative="", help="Write JSON: one object, or one per line for lists.")
 ]
 Tenant: TypeAlias = Annotated[str | None, Parameter(help="Only what belongs to this tenant.")]
+Limit: TypeAlias = Annotated[int | None, Parameter(help="At most so many; without it, every one.")]
 Reason: TypeAlias = Annotated[str, Parameter(help="Why; kept with the decision.")]
 Actor: TypeAlias = Annotated[str | None, Parameter(help="Who decides; by default the account that runs this.")]
+
+
+def limit_of(limit: int | None) -> int | None:
+    """How long a list may become. Raises `Refused` for less than nothing."""
+    if limit is not None and limit < 0:
+        raise Refused(
+            f"--limit: expected a whole number from 0, got {limit}", next="leave --limit out to see every one"
+        )
+    return limit
 
 
 def utf8(name: str, value: str) -> str:

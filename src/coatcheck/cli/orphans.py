@@ -8,7 +8,8 @@ from cyclopts import Parameter
 from coatcheck.app.library import Coatcheck
 from coatcheck.app.reconciling import Orphan, Resolution
 from coatcheck.app.story.wording import amount
-from coatcheck.cli.options import Actor, AsJson, Reason, actor_of, given, utf8
+from coatcheck.cli.lists import limited
+from coatcheck.cli.options import Actor, AsJson, Limit, Reason, actor_of, given, limit_of, utf8
 from coatcheck.cli.output import say, write_line, write_object
 from coatcheck.cli.visible import visible
 
@@ -19,15 +20,17 @@ _SCREEN = 100
 def list_orphans(
     *,
     all_: Annotated[bool, Parameter(name="--all", negative="", help="Those that somebody dealt with, too.")] = False,
+    limit: Limit = None,
     as_json: AsJson = False,
 ) -> None:
     """List paid remote jobs that no operation could take, with what they cost."""
+    most = limit_of(limit)
 
     async def run() -> None:
         async with Coatcheck() as coatcheck:
             screen: list[Orphan] = []
             count = 0
-            async for orphan in coatcheck.for_operator(actor_of(None)).orphans(resolved=all_):
+            async for orphan in limited(coatcheck.for_operator(actor_of(None)).orphans(resolved=all_), most):
                 count += 1
                 if as_json:
                     write_object(orphan.as_json())

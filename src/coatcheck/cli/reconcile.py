@@ -12,7 +12,8 @@ from coatcheck.app.library import Coatcheck
 from coatcheck.app.reconciling.views import Candidate, Doubt, Evidence
 from coatcheck.app.story import flat
 from coatcheck.app.story.wording import amount, quoted, span, word
-from coatcheck.cli.options import AsJson, Tenant, actor_of, utf8
+from coatcheck.cli.lists import limited
+from coatcheck.cli.options import AsJson, Limit, Tenant, actor_of, limit_of, utf8
 from coatcheck.cli.output import say, write_line, write_object
 
 _SCREEN = 100
@@ -24,15 +25,17 @@ def list_doubts(
     *,
     tenant: Tenant = None,
     stuck: Annotated[bool, Parameter(negative="", help="Remote jobs that are missing or stalled, too.")] = False,
+    limit: Limit = None,
     as_json: AsJson = False,
 ) -> None:
     """List what is uncertain, oldest first, with the money at risk and the decisions that are possible now."""
     if tenant is not None:
         utf8("--tenant", tenant)
+    most = limit_of(limit)
 
     async def run() -> None:
         async with Coatcheck() as coatcheck:
-            found = aiter(coatcheck.for_operator(actor_of(None)).doubts(tenant_id=tenant, stuck=stuck))
+            found = limited(coatcheck.for_operator(actor_of(None)).doubts(tenant_id=tenant, stuck=stuck), most)
             await (_write_lines(found) if as_json else _print_screens(found))
 
     asyncio.run(run())
