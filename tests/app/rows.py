@@ -86,6 +86,7 @@ def message(action: str = "dispatch", lane: int = 0, **changes: object) -> Row:
         "wait_count": 0,
         "parked_at": None,
         "park_reason": None,
+        "account_wait": None,
     }
     return row | changes
 

@@ -82,6 +82,6 @@ def _next(phase: Phase, message: Message) -> str:
         return "a worker concludes that it is uncertain, because its request may have been sent"
     return {
         "dispatch": "a worker marks and sends it, under the authorisation that it has, unless it was withdrawn",
-        "observe": "a worker looks at the remote job at once",
+        "observe": "a worker looks at the remote job at once, unless looks of its account are paused",
         "deliver": "a worker tries to store the output, with all its tries",
     }.get(message.action, "a worker takes it")

@@ -19,7 +19,7 @@ _FOLLOWS: Final = {
     "adopted": "a worker looks at the remote job from now on, and delivers its output when it succeeds",
     REQUESTED: "somebody else has to run `coatcheck reconcile redispatch {name} --yes`; nothing is sent before, and any change of the operation in between needs a new request",
     "cancelled": "nothing of it is sent, and nothing is held or charged for it under this authorisation",
-    "reobserve_requested": "a worker looks at the remote job at once, and goes on until a new deadline",
+    "reobserve_requested": "a worker looks at the remote job at once, unless looks of its account are paused, and goes on until a new deadline",
     "redeliver_requested": "a worker tries to store the outputs again, with all their tries; nothing is rendered again",
     "message_resumed": "a worker takes it",
     "noted": "nothing else changed; the audit no longer reports what this operation's dispatches left to be looked into",
@@ -91,7 +91,10 @@ def _next(standing: Standing, step: DecideStep, cleared: tuple[str, ...]) -> str
     cost = "an amount that nobody estimated"
     if standing.next_estimate is not None:
         cost = f"about {amount(standing.next_estimate, standing.operation.unit)}"
-    return _with_cleared(f"one more POST is authorised now and a worker sends it, for {cost}", cleared)
+    return _with_cleared(
+        f"one more POST is authorised now, and a worker sends it unless dispatches of its account are paused, for {cost}",
+        cleared,
+    )
 
 
 def _with_cleared(text: str, cleared: tuple[str, ...]) -> str:

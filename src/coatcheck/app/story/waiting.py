@@ -19,6 +19,8 @@ _WAITS: Final[Mapping[str, str]] = MappingProxyType(
         "pause": "the dispatches of its account are paused, and it goes on by itself when the account is resumed",
         "allowance": "the tenant's allowance has no room for its estimate, and it goes on by itself when there is room: after a top-up, or when"
         " what others hold is released",
+        "cap": "as much of its account was in flight as may be, and it tries again in a moment",
+        "rate": "the dispatches a second of its account were used up, and its turn comes by itself",
         "active": "the service is still working on it",
         "transient": "the last look brought no usable answer",
         "denied": "the service refused the last look, as it does with a wrong key",
@@ -31,6 +33,24 @@ _WAITS: Final[Mapping[str, str]] = MappingProxyType(
         "delivery_failed": "the last try to fetch or store an output failed",
     }
 )
+_KEPT_BACK: Final[Mapping[tuple[str, str], str]] = MappingProxyType(
+    {
+        ("dispatch", "pause"): "its dispatches are paused, and it goes on when a person resumes them",
+        ("dispatch", "shut"): "the service asked not to be sent anything for a while, and it goes on by itself",
+        (
+            "dispatch",
+            "cap",
+        ): "as much is in flight as may be, and it goes on by itself when something of that ends; a doubt ends when it is decided",
+        ("dispatch", "rate"): "its dispatches a second are used up, and its turn comes by itself",
+        (
+            "observe",
+            "pause",
+        ): "looks at its jobs are paused, and they go on when a person resumes them, or by themselves where nobody paused them",
+        ("observe", "shut"): "the service asked not to be looked at for a while, and it goes on by itself",
+        ("observe", "rate"): "its looks a second are used up, and its turn comes by itself",
+    }
+)
+"""Why an account keeps back what is due, by action and reason."""
 _PARKS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "lease_count": "several workers in a row took it and never reported back, so it was set aside instead of being handed to the next",
@@ -77,7 +97,7 @@ def _ground(telling: Telling, message: Row, subject: str) -> tuple[str, ...]:
     if message["wait_reason"] is None:
         not_before = telling.operation.not_before_at
         early = message["action"] == "dispatch" and not_before is not None and not_before > telling.now
-        return ("It was asked not to be sent earlier.",) if early else ()
+        return (f"It must not be sent before {telling.at(not_before)}.",) if early and not_before is not None else ()
     known = _WAITS.get(message["wait_reason"], f"the recorded reason is {quoted(message['wait_reason'])}")
     since = "" if message["wait_since_at"] is None else f" since {telling.at(message['wait_since_at'])}"
     tries = "" if message["wait_count"] < 2 else f", {count(message['wait_count'], 'time')} in a row"  # noqa: PLR2004 - one is no row
@@ -88,6 +108,9 @@ def _due(telling: Telling, message: Row, begins: str) -> str:
     when = telling.at(message["visible_at"])
     if message["visible_at"] > telling.now:
         return f"{begins} is due at {when}."
+    kept_back = _KEPT_BACK.get((message["action"], message.get("account_wait") or ""))
+    if kept_back is not None:
+        return f"{begins} is due since {when} and kept back by its account: {kept_back}."
     if telling.now - message["visible_at"] > _UNCLAIMED:
         asking = f'a worker for the provider {quoted(message["provider"])} with the role "{message["action"]}"'
         return f"{begins} is due since {when} and nobody took it: is {asking} running?"
