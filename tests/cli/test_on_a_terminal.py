@@ -76,6 +76,17 @@ def test_no_id_is_broken_where_the_terminal_is_narrow(
         assert max(len(re.sub(r"\x1b\[\d*m", "", line)) for line in seen.splitlines()) <= 80
 
 
+def test_a_message_is_a_record_where_its_table_would_not_fit(terminal: Terminal) -> None:
+    operation_id = terminal.enqueue("k1", tenant="a tenant with a rather long name")["operation_id"]
+    environ = {**terminal.environ, "TERM": "xterm", "NO_COLOR": "1"}
+    narrow = on_a_terminal(*COATCHECK, "messages", "list", environ={**environ, "COLUMNS": "80"})
+    wide = on_a_terminal(*COATCHECK, "messages", "list", environ={**environ, "COLUMNS": "200"})
+    assert (narrow[0], wide[0]) == (0, 0)
+    assert f"{operation_id}.0\r\n" in narrow[1]
+    assert re.search(r"^action +dispatch\r$", narrow[1], re.MULTILINE)
+    assert re.search(rf"^{operation_id}\.0 .*dispatch", wide[1], re.MULTILINE)
+
+
 def test_off_a_terminal_no_line_is_wider_than_its_words(terminal: Terminal) -> None:
     terminal.enqueue("k1")
     for words in (["operations", "list"], ["stats"], ["doctor"]):

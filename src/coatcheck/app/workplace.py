@@ -44,6 +44,7 @@ from coatcheck.workers.lessor import Capacity, Lessor
 from coatcheck.workers.listener import Bedtime, listen
 from coatcheck.workers.lookup import Finding, Lookup
 from coatcheck.workers.loop import Handler, Scope, Worker
+from coatcheck.workers.notices import Notices
 from coatcheck.workers.observe import Observer, Watching
 from coatcheck.workers.reconcile import Reconciler
 from coatcheck.workers.renewal import Renewer, settled
@@ -92,7 +93,7 @@ async def worker_of(
         vigil = Vigil(lines.aside, worker=incarnation, promotion_is_safe=settings.promotion_is_safe, seams=seams)
         # before the configured names are made known: what is new where nobody compared yet is paused
         await _prompt([await _begun(stack, vigil.look, vigil.run)])
-        await register(lines.leases, settings)
+        await _made_known(stack, settings, lines, seams)
         sink = FileSink(settings.sink_path, seams=seams)
         if Action.DELIVER in roles:
             await sink.sweep(_ABANDONED_S)
@@ -129,6 +130,13 @@ async def worker_of(
             yield worker, incarnation
         finally:
             await _end(desk, worker, reporter)
+
+
+async def _made_known(stack: AsyncExitStack, settings: Settings, lines: _Lines, seams: Seams) -> None:
+    """The configured names are in the database, and the log tells what is paused of their accounts."""
+    await register(lines.leases, settings)
+    accounts = {provider.account for provider in settings.providers.values()}
+    await _in_background(stack, Notices(lines.aside, accounts, seams).run())
 
 
 async def _spool(stack: AsyncExitStack, settings: Settings, lines: _Lines, incarnation: str) -> Spool:

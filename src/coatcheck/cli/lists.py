@@ -56,6 +56,6 @@ async def tell(
 
 
 def _print(columns: Sequence[str], rows: "map[Sequence[object]]") -> None:
-    from coatcheck.cli.tables import show, table  # noqa: PLC0415 - for people only
+    from coatcheck.cli.tables import show_rows  # noqa: PLC0415 - for people only
 
-    show(table(columns, rows))
+    show_rows(columns, rows)

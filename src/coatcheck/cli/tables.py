@@ -41,6 +41,21 @@ def show(found: Table) -> None:
     sys.stdout.writelines(f"{line.rstrip()}\n" for line in capture.get().splitlines())
 
 
+def show_rows(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Print a table, or, where the terminal is narrower, a record for each row, so that neither an id nor a word is broken."""
+    kept = [tuple(row) for row in rows]
+    found, screen = table(columns, kept), console()
+    if (
+        not screen.is_terminal
+        or screen.measure(found, options=screen.options.update(width=_WIDE)).maximum <= screen.width
+    ):
+        show(found)
+        return
+    for name, *rest in kept:
+        shown = {column: value for column, value in zip(columns[1:], rest, strict=True) if value is not None}
+        show_fields(shown, title=cell(name).plain)
+
+
 def show_fields(fields: Mapping[str, object], *, title: str | None = None) -> None:
     """Print one record, a field on a line. Breaking long ones is left to the terminal, so that they are copied whole."""
     screen = console()

@@ -1,0 +1,31 @@
+"""A pause is said in the log of every worker that it concerns, once, and so is its end."""
+
+import logging
+
+import pytest
+
+from coatcheck.store.pauses import Pausable, pause, resume
+from coatcheck.workers.notices import Notices
+from store.ground import ACCOUNT, Ground
+
+
+@pytest.mark.parametrize("what", Pausable)
+def test_a_pause_and_its_end_are_said_once_each(
+    ground: Ground, caplog: pytest.LogCaptureFixture, what: Pausable
+) -> None:
+    notices, stranger = (Notices(ground.line, [name], ground.seams) for name in (ACCOUNT, "other"))
+
+    def said() -> list[tuple[str, str, str | None]]:
+        caplog.clear()
+        for each in (notices, stranger):
+            ground.run(each.look())
+        return [(each.message, vars(each)["of"], vars(each).get("reason")) for each in caplog.records]
+
+    with caplog.at_level(logging.WARNING, "coatcheck.workers.notices"):
+        assert said() == []
+        ground.run(pause(ground.line, "genace", reason="their invoice", actor="ada", what=what))
+        assert said() == [("account is paused", what, "their invoice")]
+        assert said() == []
+        ground.run(resume(ground.line, "genace", reason="paid", actor="ada", what=what))
+        assert said() == [("account goes on", what, None)]
+        assert said() == []
