@@ -15,7 +15,9 @@ ON_15 := $(addprefix tests/store/test_,$(addsuffix .py,statements schema roles m
 LAB := tests/store/test_cut_commits.py tests/store/test_unconfirmed_commits.py tests/store/test_allowance_races.py \
 	tests/store/test_migrations_killed.py tests/store/test_migrations_under_load.py tests/faults/test_spool.py \
 	tests/faults/test_unknown_saves.py tests/faults/test_restored.py tests/faults/test_side_by_side.py \
-	tests/operating/test_messages.py tests/store/test_budget_races.py tests/faults/test_after_an_outage.py
+	tests/operating/test_messages.py tests/store/test_budget_races.py tests/store/test_reaching.py \
+	tests/faults/test_after_an_outage.py tests/faults/test_database_outages.py tests/faults/test_surprises.py \
+	tests/workers/test_failing.py tests/demo/test_vanished.py tests/cli/test_worker_without_database.py
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate
 export PYTHON
 
