@@ -379,7 +379,7 @@ def test_a_page_for_the_person_on_call_touches_few_rows_beside_its_own(
     planner: Planner, name: str, place: dict[str, Any], index: str
 ) -> None:
     planner.ground.sql(
-        "update coatcheck.outbox set parked_at = now(), park_reason = 'lease_count' where lease_token % 5000 = 7 and parked_at is null"
+        "update coatcheck.outbox set parked_at = now(), park_reason = 'lease_count' where lease_token % 5000 = 7 and parked_at is null and leased_by is null"
     )
     planner.ground.sql("analyze coatcheck.outbox")
     values = {**place, "after": UUID(int=0), "size": 100}
