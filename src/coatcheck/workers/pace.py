@@ -7,9 +7,9 @@ less is begun with the next one, else a little more. Where one tenant alone has 
 from collections.abc import Set as AbstractSet
 from typing import Final
 
-FACTOR: Final = 2.0
+FACTOR: Final = 1.5
 """A claim that takes so many times as long as the quickest one lately tells that too much is in hand,"""
-SLOW_S: Final = 0.01
+SLOW_S: Final = 0.006
 """unless it was quick all the same."""
 LEAST: Final = 2
 COMPANY_S: Final = 30.0
