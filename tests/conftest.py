@@ -11,6 +11,9 @@ from coatcheck.devdb import DevPostgres
 from coatcheck.seams import Seams
 
 
+pytest_plugins = ("figures",)
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--pg", choices=("18", "16", "15"), default="18", help="major version of the PostgreSQL under test"
