@@ -66,6 +66,15 @@ class _Server(asyncio.AbstractServer):
     async def wait_closed(self) -> None:
         """Its connections are its owner's."""
 
+    def get_loop(self) -> asyncio.AbstractEventLoop:
+        return self.network.loop
+
+    def is_serving(self) -> bool:
+        return self.network.servers.get(self.port) is self
+
+    async def serve_forever(self) -> None:
+        await self.start_serving()
+
 
 class SimNetwork:
     """All sockets of one world."""
@@ -73,14 +82,14 @@ class SimNetwork:
     def __init__(self, loop: VirtualLoop) -> None:
         self.weather = Weather()
         self.servers: dict[int, _Server] = {}
-        self._loop = loop
+        self.loop = loop
         self._sockets: dict[int, SimSocket] = {}
         self._number = 1 << 20
 
     def socket(self) -> SimSocket:
         """A fresh one, of the process that asks."""
         self._number += 1
-        made = self._sockets[self._number] = SimSocket(self._loop, self._number)
+        made = self._sockets[self._number] = SimSocket(self.loop, self._number)
         return made
 
     async def resolve(self, host: str, port: int) -> list[tuple[Any, ...]]:
@@ -107,11 +116,11 @@ class SimNetwork:
         end = self.socket()
         end.way = back
         connected(client, end)
-        SimTransport(self._loop, end, server.factory(), server.context)
+        SimTransport(self.loop, end, server.factory(), server.context)
 
     async def transport(self, factory: Callable[[], asyncio.BaseProtocol], made: SimSocket) -> tuple[Any, Any]:
         protocol = factory()
-        transport = SimTransport(self._loop, made, protocol, contextvars.copy_context())
+        transport = SimTransport(self.loop, made, protocol, contextvars.copy_context())
         await asyncio.sleep(0)
         return transport, protocol
 

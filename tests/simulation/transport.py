@@ -15,7 +15,7 @@ from simulation.wire import SimSocket
 _READ_BYTES = 64 * 1024
 
 
-class SimTransport(transports._FlowControlMixin, asyncio.Transport):
+class SimTransport(transports._FlowControlMixin):
     """Over one end of a connection; `context` says whose it is."""
 
     def __init__(

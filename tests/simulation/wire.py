@@ -35,6 +35,7 @@ class Way:
     count: int = 0
     last_at: float = 0.0
     silent_until: float = 0.0
+    is_dead: bool = False
 
 
 class SimSocket:
@@ -165,18 +166,17 @@ class SimSocket:
     def _hand_over(self, what: bytes | str) -> None:
         """To the line, with the faults that lie on it."""
         way = self.way
-        if isinstance(what, bytes):
-            if way.cut_at is not None and way.count + len(what) > way.cut_at:
-                what, gone = what[: max(0, way.cut_at - way.count)], True
-            else:
-                gone = False
-            if what:
-                self._send_off(what)
-            way.count += len(what)
-            if gone:
-                self._cut()
-        else:
+        if way.is_dead:
+            return
+        is_cut = isinstance(what, bytes) and way.cut_at is not None and way.count + len(what) > way.cut_at
+        if isinstance(what, bytes) and way.cut_at is not None and is_cut:
+            what = what[: max(0, way.cut_at - way.count)]
+        if what:
             self._send_off(what)
+        if isinstance(what, bytes):
+            way.count += len(what)
+        if is_cut:
+            self._cut()
 
     def _send_off(self, what: bytes | str) -> None:
         way, now = self.way, self._loop.time()
@@ -199,13 +199,12 @@ class SimSocket:
         way, peer = self.way, self.peer
         way.on_fault("cut")
         assert peer is not None
-        way.cut_at = None
+        way.is_dead = True
         parcel = [way.cut_end]
         at = max(self._loop.time() + way.latency_s, way.last_at)
         self._under_way.append(parcel)
         self._loop.call_at(at, self._arrive, parcel, context=_NOBODY)
         self._loop.call_at(at, self._break, ConnectionResetError(errno.ECONNRESET, "reset"), context=_NOBODY)
-        self.shut = True
 
     def _give_up(self) -> None:
         self._under_way.clear()

@@ -5,6 +5,7 @@ resend of a GET on a dead idle connection is harmless here. Bytes sent are not c
 """
 
 import asyncio
+import socket
 import ssl
 from types import SimpleNamespace, TracebackType
 from typing import Final, Self
@@ -15,7 +16,7 @@ from yarl import URL
 from coatcheck.core.evidence import Exchange, Request, Stage
 from coatcheck.provider.coding import decoded
 from coatcheck.provider.progress import Progress
-from coatcheck.seams import Point, Seams
+from coatcheck.seams import Point, Seams, Socket
 
 BODY_LIMIT: Final = 1024 * 1024
 """Bytes of the longest snapshot, as sent and as decoded."""
@@ -32,7 +33,7 @@ class Session:
     async def __aenter__(self) -> Self:
         # No limit of connections: each render that is being waited for holds one. How many may be waited for is the observer's to say.
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, ssl=self._tls),
+            connector=aiohttp.TCPConnector(limit=0, ssl=self._tls, socket_factory=self._socket),
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
             trust_env=False,
@@ -46,6 +47,9 @@ class Session:
         if self._session is not None:
             await self._session.close()
             self._session = None
+
+    def _socket(self, found: aiohttp.AddrInfoType) -> Socket:
+        return self._seams.connect.socket(socket.AddressFamily(found[0]))
 
     async def _exchange(self, request: Request, timeout_s: float) -> Exchange:
         """What came back within `timeout_s` in all. Remote faults are in the value, never raised; redirects are not followed.
