@@ -5,11 +5,15 @@ What goes wrong comes from two hooks, awaited with the statement's name (as `sto
 the caller gets `CommitUnknown`, as production does. `Unavailable` from `before` is a server that could not be reached at all.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
+import psycopg
+
+from coatcheck.errors import CommitUnknown
 from coatcheck.store.db import Database, Row
-from memory.store import Memory
+from memory.store import Memory, named
 
 Hook = Callable[[str], Awaitable[None]]
 
@@ -24,12 +28,31 @@ class MemoryDatabase(Database):
         self._memory = memory
         self._before = before
         self._after_effect = after
+        self._turn = asyncio.Lock()
 
     async def fetch(
-        self, text: str, parameters: Mapping[str, Any] | None = None, *, prepare: bool = True
+        self,
+        text: str,
+        parameters: Mapping[str, Any] | None = None,
+        *,
+        prepare: bool = True,
     ) -> Sequence[Row]:
         """Run one statement in its own transaction."""
-        raise NotImplementedError
+        name = named(text)
+        async with self._turn:
+            try:
+                if self._before is not None:
+                    await self._before(name)
+                rows = self._memory.run(text, parameters or {})
+                if self._after_effect is not None:
+                    await self._after_effect(name)
+            except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+                if error.sqlstate is not None:
+                    raise
+                raise CommitUnknown(
+                    "the connection to PostgreSQL broke during a statement", next="It is looked for."
+                ) from error
+        return rows
 
     async def outlast(self) -> None:
         """Nothing is carried out after its connection broke, so nothing is waited for."""
