@@ -8,7 +8,7 @@ import asyncio
 import logging
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -56,6 +56,9 @@ from coatcheck.workers.vigil import Vigil
 
 logger = logging.getLogger(__name__)
 
+Opening = Callable[..., AbstractAsyncContextManager[Database]]
+"""As `opened`: takes the URL, the seams and the connection's name."""
+
 ROLES = (Action.DISPATCH, Action.OBSERVE, Action.DELIVER, Action.RECONCILE)
 _SAVING = (Action.DISPATCH, Action.RECONCILE)
 """Roles that save what dead workers of this host left in their spools."""
@@ -81,14 +84,17 @@ class _Lines:
 
 @asynccontextmanager
 async def worker_of(
-    settings: Settings, url: str, *, seams: Seams, roles: Sequence[Action] = ROLES
+    settings: Settings, url: str, *, seams: Seams, roles: Sequence[Action] = ROLES, opening: Opening = opened
 ) -> AsyncIterator[tuple[Worker, str]]:
-    """A worker that is ready to run, and its incarnation. Raises `LeaseTooShort` and `Unavailable` before anything is leased."""
+    """A worker that is ready to run, and its incarnation. Raises `LeaseTooShort` and `Unavailable` before anything is leased.
+
+    `opening` makes its connections, each by its name: PostgreSQL's, unless a simulation hands in others.
+    """
     sums = check_leases(settings)
     incarnation = seams.ids.incarnation()
     async with AsyncExitStack() as stack:
         lines = _Lines(
-            **{name: await stack.enter_async_context(opened(url, seams=seams, name=name)) for name in _Lines.__slots__}
+            **{name: await stack.enter_async_context(opening(url, seams=seams, name=name)) for name in _Lines.__slots__}
         )
         vigil = Vigil(lines.aside, worker=incarnation, promotion_is_safe=settings.promotion_is_safe, seams=seams)
         # before the configured names are made known: what is new where nobody compared yet is paused
