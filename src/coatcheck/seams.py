@@ -29,13 +29,20 @@ Socket = socket.socket
 
 
 class Point(enum.StrEnum):
-    """The named places of an action's course at which a fault may strike (kill, stop, raise, cut)."""
+    """The named places of an action's course at which a fault may strike (kill, stop, raise, cut).
+
+    Letters: E enqueue, X claim, D dispatch, O observe, V deliver, R reconcile, K passing a cancel on, S spool, M a committer's batch, L a
+    lease's renewal and end, B what a worker does in the background, C a person's or a tenant's command. The claim is the relay here: nothing
+    is published between the outbox and a worker, so X2 and X4 do not exist. Hooks that come in (W) have points once there is a door for them.
+    """
 
     E1_BEFORE_BEGIN = "E1"
     E2_OPERATION_INSERTED = "E2"
     E3_OUTBOX_INSERTED = "E3"
     E4_COMMIT_SENT = "E4"
     E5_COMMITTED_BEFORE_REPLY = "E5"
+    X1_CLAIMED = "X1"
+    X3_CLAIM_COMMIT_SENT = "X3"
     D1_RECEIVED = "D1"
     D2_LOADED = "D2"
     D3_CHECKED = "D3"
@@ -70,13 +77,33 @@ class Point(enum.StrEnum):
     V10_SAVED = "V10"
     V11_ACKNOWLEDGED = "V11"
     R1_SCANNED = "R1"
+    R2_EVIDENCE_READ = "R2"
     R3_DECISION_COMMIT_SENT = "R3"
     R4_DECIDED = "R4"
+    K1_CANCEL_SENT = "K1"
+    K2_CANCEL_ANSWERED = "K2"
+    K3_ANSWER_COMMIT_SENT = "K3"
+    K4_ANSWER_SAVED = "K4"
     S1_APPENDING = "S1"
     S2_SPOOLED = "S2"
     S3_TAKEN = "S3"
     S4_REPLAYED = "S4"
     S5_REMOVED = "S5"
+    M1_BATCH_SENT = "M1"
+    M2_BATCH_ANSWERED = "M2"
+    L1_RENEWAL_SENT = "L1"
+    L2_RENEWED = "L2"
+    L3_END_SENT = "L3"
+    L4_ENDED = "L4"
+    B1_REPORT_SENT = "B1"
+    B2_REPORTED = "B2"
+    B3_COMPARISON_SENT = "B3"
+    B4_COMPARED = "B4"
+    B5_LOOK_REPORT_SENT = "B5"
+    B6_LOOK_REPORTED = "B6"
+    C1_AUTHORISED = "C1"
+    C2_COMMAND_COMMIT_SENT = "C2"
+    C3_APPLIED = "C3"
 
 
 class Clock:

@@ -26,5 +26,11 @@ def main(url: str, strikes: str) -> None:
         striking.reached(Point.E5_COMMITTED_BEFORE_REPLY)
 
 
+def run(arguments: list[str]) -> None:
+    """The course of a process: the database's address, and the strikes."""
+    url, strikes = arguments
+    main(url, strikes)
+
+
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    run(sys.argv[1:])

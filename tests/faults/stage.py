@@ -24,14 +24,12 @@ from coatcheck.core.fingerprint import fingerprint
 from coatcheck.seams import Seams
 from coatcheck.sim import ThreadedService
 from faults.checker import Record, findings
-from faults.child import Child
+from faults.child import Child, Started
+from faults.nursery import PYTHONPATH, Nursery
 from faults.strike import Strike, Striking, written
 
 LEASES_OVER_S = 120.0
 """More than any lease of these settings lasts."""
-TESTS = Path(__file__).resolve().parent.parent
-PYTHONPATH = os.pathsep.join(filter(None, (os.fspath(TESTS), os.environ.get("PYTHONPATH"))))
-"""Where a child process finds the modules beside these tests."""
 ALWAYS = {
     "API_KEY": "key-for-tests",
     "SEND_S": "5",
@@ -56,6 +54,8 @@ class Stage(ExitStack):
         self.sim = sim
         self.sink = folder / "sink"
         self.folder = folder
+        self.nursery: Nursery | None = None
+        """Where children come from; programs of their own, where there is none."""
         self._keys = itertools.count(1)
         self._children = itertools.count(1)
         self._connection = self._connected()
@@ -120,19 +120,19 @@ class Stage(ExitStack):
     def worker(self, *strikes: Strike, until_idle: bool = True, **changes: str) -> Child:
         """A worker in a process of its own, on which `strikes` befall."""
         env = {name: value for name, value in os.environ.items() if not name.startswith("COATCHECK_")}
-        child = Child(
-            [
-                sys.executable,
-                "-m",
-                "faults.worker_main",
-                self.url,
-                written(strikes),
-                "until_idle" if until_idle else "on",
-            ],
-            env={**env, **self.environment(changes), "PYTHONPATH": PYTHONPATH},
-            folder=self.folder,
-            name=f"worker-{next(self._children)}",
-        )
+        arguments = [self.url, written(strikes), "until_idle" if until_idle else "on"]
+        return self.child("worker", arguments, env={**env, **self.environment(changes)})
+
+    def child(self, course: str, arguments: list[str], *, env: Mapping[str, str]) -> Child:
+        """A process that runs one of the courses beside these tests; it does not outlive the stage."""
+        name = f"{course}-{next(self._children)}"
+        variables = {**env, "PYTHONPATH": PYTHONPATH}
+        child: Child
+        if self.nursery is not None:
+            child = self.nursery.child(course, arguments, env=variables, folder=self.folder, name=name)
+        else:
+            program = [sys.executable, "-m", f"faults.{course}_main", *arguments]
+            child = Started(program, env=variables, folder=self.folder, name=name)
         self.callback(child.kill)
         return child
 

@@ -1,7 +1,6 @@
 """An application killed or cut off anywhere in its transaction: the order and its operation are both there, or neither is."""
 
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -13,7 +12,7 @@ from coatcheck.seams import Point
 from faults.child import KILLED, Child
 from faults.points import FATES, points
 from faults.proxy import Cut, Side, cutting
-from faults.stage import PYTHONPATH, Stage
+from faults.stage import Stage
 from faults.strike import Strike, written
 from waiting import until
 
@@ -32,14 +31,7 @@ def orders(stage: Stage) -> None:
 
 
 def application(stage: Stage, *strikes: Strike) -> Child:
-    child = Child(
-        [sys.executable, "-m", "faults.application_main", stage.url, written(strikes)],
-        env={**os.environ, "PYTHONPATH": PYTHONPATH},
-        folder=stage.folder,
-        name="application",
-    )
-    stage.callback(child.kill)
-    return child
+    return stage.child("application", [stage.url, written(strikes)], env=os.environ)
 
 
 @contextmanager

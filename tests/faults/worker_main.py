@@ -32,6 +32,12 @@ async def main(url: str, strikes: str, *, until_idle: bool) -> None:
     sys.stdout.write(json.dumps({"while_draining": faults.while_draining}))
 
 
-if __name__ == "__main__":
+def run(arguments: list[str]) -> None:
+    """The course of a process: the database's address, the strikes, and whether it ends when nothing is left to do."""
+    url, strikes, until = arguments
     logging.basicConfig(level=logging.WARNING)
-    asyncio.run(main(sys.argv[1], sys.argv[2], until_idle=sys.argv[3] == "until_idle"))
+    asyncio.run(main(url, strikes, until_idle=until == "until_idle"))
+
+
+if __name__ == "__main__":
+    run(sys.argv[1:])

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any, assert_never
 
 from coatcheck.errors import CommitUnknown, Unavailable
-from coatcheck.seams import Seams
+from coatcheck.seams import Point, Seams
 from coatcheck.store.db import Trouble, trouble
 
 logger = logging.getLogger(__name__)
@@ -180,9 +180,12 @@ class Committer:
         ask = lane.resolve if in_doubt and lane.resolve is not None else lane.write
         timer = asyncio.get_running_loop().call_later(AWAY_AFTER_S, self.away.set)
         try:
-            return await ask([waiting.item for waiting in batch])
+            self._seams.faults.reached(Point.M1_BATCH_SENT)
+            answers = await ask([waiting.item for waiting in batch])
+            self._seams.faults.reached(Point.M2_BATCH_ANSWERED)
         finally:
             timer.cancel()
+        return answers
 
     def _settled(self, batch: Sequence[_Waiting], answers: Sequence[Any], *, in_doubt: bool) -> list[_Waiting]:
         """Hand the answers out. What of a batch in doubt has none is not there and is to be written again."""

@@ -10,6 +10,7 @@ from coatcheck.config import ProviderSettings
 from coatcheck.core import events as ev
 from coatcheck.core.machine import advance
 from coatcheck.provider.port import CancelAnswered, Canceller, CancelPort, Transient
+from coatcheck.seams import Point
 from coatcheck.workers.desk import Desk, Work
 
 ANSWER_S: Final = 5.0
@@ -35,12 +36,17 @@ async def pass_on(desk: Desk, work: Work, cancelling: Cancelling) -> bool:
     request = None if operation.remote_job_id is None else cancelling.port.cancel(operation.remote_job_id)
     if request is None:
         return False
+    reached = desk.seams.faults.reached
+    reached(Point.K1_CANCEL_SENT)
     exchange = await cancelling.line.cancel(request, timeout_s=answer_s(cancelling.settings))
+    reached(Point.K2_CANCEL_ANSWERED)
     match cancelling.port.cancelled(exchange, now=desk.seams.clock.now()):
         case Transient() as later:
             desk.complaints.about(work.message.provider, later.cause)
             return False
         case CancelAnswered() as said:
             event = ev.CancelAnswered(actor=desk.worker, answer=said.answer, status=said.status)
+            reached(Point.K3_ANSWER_COMMIT_SENT)
             saved = await desk.decide(advance(operation, event, operation.read_at))
+            reached(Point.K4_ANSWER_SAVED)
             return saved is not None and saved.applied

@@ -11,7 +11,7 @@ from coatcheck.core.actions import Aim, Look, ParkReason, WaitReason
 from coatcheck.core.operation import Operation, OperationId
 from coatcheck.core.steps import DecideStep, Incident, Refusal, Step
 from coatcheck.queue.leases import Acknowledge, Message, Release, SetAside
-from coatcheck.seams import Seams
+from coatcheck.seams import Point, Seams
 from coatcheck.store.committer import Committer
 from coatcheck.store.door import ConcludeSave, DecideSave, DeliverSave, MarkSave, Save, Saved, SnapshotSave, Status
 from coatcheck.store.incidents import Note
@@ -140,8 +140,10 @@ class Desk:
         return await self.renew(message)
 
     async def _end(self, end: Release | Acknowledge | SetAside) -> None:
+        self.seams.faults.reached(Point.L3_END_SENT)
         if not await self.looks.save(end):
             self.tally.stale["lease"] += 1
+        self.seams.faults.reached(Point.L4_ENDED)
 
 
 def _made_due(save: Save) -> set[float]:

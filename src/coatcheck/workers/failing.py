@@ -6,6 +6,7 @@ In a row means without an answer between them at any worker that saw one fail: t
 from typing import Final
 
 from coatcheck.provider.port import Denied, Found, Look, Transient
+from coatcheck.seams import Point
 from coatcheck.store.budgets import LookReport
 from coatcheck.workers.desk import Desk, Work
 
@@ -22,14 +23,15 @@ async def report(desk: Desk, work: Work, account: str, look: Look | Found) -> No
         desk.failing.discard(account)
     else:
         desk.failing.add(account)
-    await desk.looks.save(
+    await _saved(
+        desk,
         LookReport(
             operation_id=work.operation.operation_id,
             account=account,
             leased_at=work.message.leased_at,
             failure=failure,
             shut_s=shut_s,
-        )
+        ),
     )
 
 
@@ -43,7 +45,13 @@ async def spare(desk: Desk, work: Work, account: str) -> None:
             failure=None,
             is_made=False,
         )
-        await desk.looks.save(report)
+        await _saved(desk, report)
+
+
+async def _saved(desk: Desk, report: LookReport) -> None:
+    desk.seams.faults.reached(Point.B5_LOOK_REPORT_SENT)
+    await desk.looks.save(report)
+    desk.seams.faults.reached(Point.B6_LOOK_REPORTED)
 
 
 def _failure(look: Look | Found) -> str | None:

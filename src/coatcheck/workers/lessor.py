@@ -20,7 +20,7 @@ from coatcheck.core.actions import Action
 from coatcheck.errors import CoatcheckError
 from coatcheck.queue.leases import NOWHERE, Leases, Message, Wanted
 from coatcheck.queue.turns import Turns
-from coatcheck.seams import Seams
+from coatcheck.seams import Point, Seams
 from coatcheck.store.db import Database
 from coatcheck.store.subjects import load_subjects
 from coatcheck.workers.desk import Work
@@ -163,6 +163,7 @@ class Lessor:
         ]
 
     async def _leased(self, wanted: Sequence[Wanted], began: float) -> list[Message]:
+        self._seams.faults.reached(Point.X3_CLAIM_COMMIT_SENT)
         try:
             found = await self._leases.claim(
                 wanted,
@@ -177,6 +178,7 @@ class Lessor:
             self._outages.failed()
             raise
         self._outages.reached(began)
+        self._seams.faults.reached(Point.X1_CLAIMED, len(found))
         return found
 
     async def _loaded(self, messages: Sequence[Message]) -> list[Work]:

@@ -68,6 +68,7 @@ class Lookup:
             await self._leave(work)
             return
         found = await self._find(finding, dispatch_id)
+        self._desk.seams.faults.reached(Point.R2_EVIDENCE_READ)
         # who may not list may well look at jobs, so a denial says nothing here
         if not isinstance(found, Denied):
             await report(self._desk, work, finding.settings.account, found)

@@ -6,6 +6,7 @@ Its action ends by itself: every write that it could still make is guarded by wh
 import asyncio
 import logging
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -16,7 +17,7 @@ from coatcheck.core.actions import Action
 from coatcheck.core.operation import OperationId
 from coatcheck.errors import CoatcheckError
 from coatcheck.queue.leases import Leases, Message
-from coatcheck.seams import Seams
+from coatcheck.seams import Point, Seams
 from coatcheck.workers.tally import Tally
 
 logger = logging.getLogger(__name__)
@@ -55,7 +56,7 @@ class Renewer:
 
     async def renew(self, message: Message) -> bool:
         """Keep one lease now; False when it is not ours any more."""
-        return message.slot in await self._leases.renew([message])
+        return message.slot in await self._renewed([message])
 
     async def run(self) -> None:
         """Renew in batches until cancelled."""
@@ -71,7 +72,7 @@ class Renewer:
         late = [held for held in self._held.values() if now - held.kept_at >= _kept_for_s(held.message)]
         if not late:
             return
-        kept = await self._leases.renew([held.message for held in late])
+        kept = await self._renewed([held.message for held in late])
         for held in late:
             slot = held.message.slot
             if slot in kept:
@@ -80,6 +81,12 @@ class Renewer:
                 # the action saves by guarded writes only; here it is known that its authority ended
                 self._tally.lease_renewal_failures += 1
                 del self._held[slot]
+
+    async def _renewed(self, messages: Sequence[Message]) -> set[Slot]:
+        self._seams.faults.reached(Point.L1_RENEWAL_SENT)
+        kept = await self._leases.renew(messages)
+        self._seams.faults.reached(Point.L2_RENEWED)
+        return kept
 
 
 def _kept_for_s(message: Message) -> float:

@@ -7,7 +7,7 @@ from dataclasses import asdict
 import psycopg
 
 from coatcheck.errors import CoatcheckError
-from coatcheck.seams import Seams
+from coatcheck.seams import Point, Seams
 from coatcheck.store.db import Database
 from coatcheck.store.workers import Account, report
 from coatcheck.workers.tally import Tally
@@ -49,6 +49,8 @@ class Reporter:
             action_ms={action: asdict(duration) for action, duration in tally.durations.items()},
         )
         try:
+            self._seams.faults.reached(Point.B1_REPORT_SENT)
             await report(self._database, account)
+            self._seams.faults.reached(Point.B2_REPORTED)
         except (psycopg.Error, CoatcheckError) as error:
             logger.warning("report failed", extra={"error": type(error).__name__})

@@ -8,7 +8,7 @@ import logging
 import psycopg
 
 from coatcheck.errors import CoatcheckError
-from coatcheck.seams import Seams
+from coatcheck.seams import Point, Seams
 from coatcheck.store.db import Database
 from coatcheck.store.whereabouts import check
 
@@ -35,7 +35,9 @@ class Vigil:
     async def look(self) -> None:
         """Compare once and say what changed; a database that is away is looked at the next time."""
         try:
+            self._seams.faults.reached(Point.B3_COMPARISON_SENT)
             moved = await check(self._database, worker=self._worker, promotion_is_safe=self._promotion_is_safe)
+            self._seams.faults.reached(Point.B4_COMPARED)
         except (psycopg.Error, CoatcheckError) as error:
             logger.warning("the server was not compared", extra={"error": type(error).__name__})
             return

@@ -25,7 +25,7 @@ from coatcheck.errors import (
     Unavailable,
     WrongPhase,
 )
-from coatcheck.seams import Seams
+from coatcheck.seams import Point, Seams
 from coatcheck.store.db import Database
 from coatcheck.store.door import DecideSave, Door, Saved, Status
 from coatcheck.store.doubts import Entry, Standing, load_doubt
@@ -53,6 +53,7 @@ class Decider:
             raise NotFound("expected the id of an operation, got one that names none here", next="check the id")
         if revision_of(revision) not in (None, standing.operation.revision):
             raise stale(standing, f"at revision {revision}")
+        self.seams.faults.reached(Point.C1_AUTHORISED)
         return standing
 
     def step(self, standing: Standing, event: ev.Event, revision: int | None) -> DecideStep:
@@ -73,6 +74,7 @@ class Decider:
             saved = await self._written(standing, step, spends=spends)
             match saved.status:
                 case Status.APPLIED:
+                    self.seams.faults.reached(Point.C3_APPLIED)
                     return saved
                 case Status.OWNED:
                     raise RemoteJobOwned(f"expected a job that nobody has, got {quoted(step.remote_job_id or '')}")
@@ -88,6 +90,7 @@ class Decider:
         save, name = DecideSave(step=step), operation_text(step.operation_id)
 
         async def attempt(was_sent: bool) -> Saved:  # noqa: FBT001 - as `until_seen` calls it
+            self.seams.faults.reached(Point.C2_COMMAND_COMMIT_SENT)
             found = (await traces.decisions([save]))[0] if was_sent else None
             return _told_again(standing, step, found, spends=spends) if found else (await door.decide([save]))[0]
 

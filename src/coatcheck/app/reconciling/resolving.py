@@ -9,6 +9,7 @@ from coatcheck.app.story.wording import quoted
 from coatcheck.core.identity import operation_text
 from coatcheck.core.operation import RemoteJobId
 from coatcheck.errors import NotFound, Refused, StaleRevision
+from coatcheck.seams import Point
 from coatcheck.store.orphans import Resolved, Resolving, resolve
 
 
@@ -25,6 +26,7 @@ async def resolve_orphan(
     """Mark it, and correct what its dispatch is charged where an amount is given. Raises as `OperatorDecisions.resolve_orphan` says."""
 
     async def attempt(was_sent: bool) -> tuple[Resolving | None, bool]:  # noqa: FBT001 - as `until_seen` calls it
+        decider.seams.faults.reached(Point.C2_COMMAND_COMMIT_SENT)
         found = await resolve(
             decider.writing,
             account=account,
@@ -39,6 +41,7 @@ async def resolve_orphan(
     name = quoted(remote_job_id)
     found, is_ours = await until_seen(attempt, seams=decider.seams, name=name, look="coatcheck orphans list --all")
     _check(found, remote_job_id, account, is_ours=is_ours)
+    decider.seams.faults.reached(Point.C3_APPLIED)
     return _resolution(found, remote_job_id, account, actor, reason, charged)
 
 
