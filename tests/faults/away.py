@@ -63,8 +63,7 @@ class Away(Stage):
 
     def __init__(self, server: DevPostgres, sim: ThreadedService, folder: Path, *, name: str = "own") -> None:
         self.server = server
-        with psycopg.connect(server.url("postgres"), autocommit=True) as admin:
-            admin.execute(f"create database {name}".encode())
+        self.at_the_server(f"create database {name}")
         with psycopg.connect(server.url(name)) as connection:
             schema.migrate_up(connection)
         super().__init__(postgres.Database(name=name, url=server.url(name), server=server), sim, folder)
@@ -79,6 +78,16 @@ class Away(Stage):
 
     def lines(self) -> list[Record]:
         return [read(line) for path in self.files() for line in path.read_bytes().splitlines()]
+
+    def leave(self) -> None:
+        """Nobody of the story is connected until it reconnects."""
+        self._close()
+
+    def at_the_server(self, *statements: str) -> None:
+        """Something that is said of a database, not in it."""
+        with psycopg.connect(self.server.url("postgres"), autocommit=True) as admin:
+            for each in statements:
+                admin.execute(each.encode())
 
     def goes(self) -> None:
         self.server.stop("immediate")
