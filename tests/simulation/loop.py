@@ -130,9 +130,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def time(self) -> float:
         return self._now
 
-    def call_soon(
-        self, callback: Callback, *args: Any, context: contextvars.Context | None = None
-    ) -> asyncio.Handle:
+    def call_soon(self, callback: Callback, *args: Any, context: contextvars.Context | None = None) -> asyncio.Handle:
         turn = _Turn(callback, args, self, context)
         self._ready.append(turn)
         return turn

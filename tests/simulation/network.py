@@ -43,7 +43,11 @@ class _Server(asyncio.AbstractServer):
     """Somebody who listens; only the port makes a difference."""
 
     def __init__(
-        self, network: "SimNetwork", factory: Callable[[], asyncio.BaseProtocol], port: int, context: contextvars.Context
+        self,
+        network: "SimNetwork",
+        factory: Callable[[], asyncio.BaseProtocol],
+        port: int,
+        context: contextvars.Context,
     ) -> None:
         self.network = network
         self.factory = factory
@@ -124,9 +128,7 @@ class SimNetwork:
         await asyncio.sleep(0)
         return transport, protocol
 
-    async def listen(
-        self, factory: Callable[[], asyncio.BaseProtocol], host: str, port: int
-    ) -> asyncio.AbstractServer:
+    async def listen(self, factory: Callable[[], asyncio.BaseProtocol], host: str, port: int) -> asyncio.AbstractServer:
         """Listen on a port, the given one or a free one."""
         self._number += 1
         return _Server(self, factory, port or self._number % 40_000 + 10_000, contextvars.copy_context())

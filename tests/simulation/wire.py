@@ -252,4 +252,3 @@ class SimSocket:
 def connected(client: SimSocket, server: SimSocket) -> None:
     """The two are the ends of one connection."""
     client.peer, server.peer = server, client
-

@@ -1,0 +1,316 @@
+"""The promises as predicates over three books: the service's ledger, the tables, and the sink. They share no code with what they check.
+
+`findings` is asked when everybody has come to rest; `unsettled` says meanwhile what is still owed.
+"""
+
+import hashlib
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+from uuid import UUID
+
+from coatcheck.core.identity import operation_text
+from coatcheck.sim import PostRecord
+from coatcheck.sim.jobs import Job
+from memory.tables import Tables
+
+Row = Mapping[str, Any]
+NOT_SPENT = {"not_sent", "throttled", "proven_absent"}
+CREATED_NOTHING = {"not_sent", "throttled", "rejected"}
+FINAL = {"succeeded", "failed", "moderated", "cancelled", "expired"}
+KNOWN_JOB = {"accepted", "submission_failed"}
+CLOSED = {"rejected", "cancelled", "abandoned"}
+REFERENCE = "x-client-reference"
+SENT_WITHIN = timedelta(seconds=8.5)
+"""SEND_S + TIMEOUT_S + SERVICE_LAG_S + MARGIN_S of the settings here: after a mark nothing arrives later."""
+REPLIES = {"throttled", "not_sent"}
+"""The only events by which a dispatch goes back to prepared."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Books:
+    """All three, by operation."""
+
+    tables: Mapping[str, Sequence[Row]]
+    posts: Sequence[PostRecord]
+    jobs: Mapping[str, Job]
+    sink: Path
+    by_operation: Mapping[str, Mapping[UUID, Sequence[Row]]]
+
+    @classmethod
+    def of(
+        cls, tables: Mapping[str, Sequence[Row]], posts: Sequence[PostRecord], jobs: Sequence[Job], sink: Path
+    ) -> "Books":
+        grouped: dict[str, dict[UUID, list[Row]]] = {}
+        for name, rows in tables.items():
+            if rows and "operation_id" in rows[0]:
+                grouped[name] = defaultdict(list)
+                for row in rows:
+                    grouped[name][row["operation_id"]].append(row)
+        return cls(tables=tables, posts=posts, jobs={job.id: job for job in jobs}, sink=sink, by_operation=grouped)
+
+    def rows(self, table: str, operation: Row) -> Sequence[Row]:
+        """What a table has of an operation."""
+        return self.by_operation.get(table, {}).get(operation["operation_id"], ())
+
+    def dispatches(self, operation: Row) -> Sequence[Row]:
+        return sorted(self.rows("dispatches", operation), key=lambda row: row["number"])
+
+    def posts_of(self, operation: Row) -> list[PostRecord]:
+        """The POSTs of this operation's text, which no other operation has. One that was cut short shows a beginning of it."""
+        digest = bytes(operation["specification_hash"]).hex()
+        text = next(row["specification_text"] for row in self.rows("specifications", operation))
+        return [
+            post
+            for post in self.posts
+            if (post.body_sha256 == digest if post.complete else bool(post.body_text) and _begins(text, post))
+        ]
+
+
+def _begins(text: str, post: PostRecord) -> bool:
+    return text.startswith(post.body_text or "")
+
+
+def findings(
+    tables: Mapping[str, Sequence[Row]], posts: Sequence[PostRecord], jobs: Sequence[Job], sink: Path
+) -> list[str]:
+    """Everything that is wrong, in words; nothing, if all is well."""
+    books = Books.of(tables, posts, jobs, sink)
+    whole = (_strangers, _owners, _allowances, _sink, _ownerless)
+    each = (_posts, _references, _authorisations, _doubts, _jobs, _history, _money, _lanes, _outputs)
+    found = [finding for look in whole for finding in look(books)]
+    for operation in tables["operations"]:
+        name = f"{operation['operation_key']} {operation_text(operation['operation_id'])}"
+        found += [f"{name}: {finding}" for look in each for finding in look(books, operation)]
+    return found
+
+
+# -- S1, S2, S3: what was sent ------------------------------------------------------------------------------------------
+
+
+def _strangers(books: Books) -> Iterator[str]:
+    known = {post.order for operation in books.tables["operations"] for post in books.posts_of(operation)}
+    for post in books.posts:
+        if post.order not in known and (post.complete or post.body_text):
+            yield f"S1: POST {post.order} belongs to no operation"
+    if len(books.posts) > len(books.tables["dispatches"]):
+        yield f"S1: {len(books.posts)} POSTs after {len(books.tables['dispatches'])} marks"
+
+
+def _posts(books: Books, operation: Row) -> Iterator[str]:
+    """Each dispatch sends at most once, its mark was committed before, and nothing arrives after its time."""
+    posts = books.posts_of(operation)
+    sent = [row for row in books.dispatches(operation) if row["outcome"] != "not_sent"]
+    if len(posts) > len(sent):
+        yield f"S1: {len(posts)} POSTs by {len(sent)} dispatches that may have been sent"
+    marked = sorted(row["at"] for row in books.rows("history", operation) if row["event"] == "dispatch_marked")
+    for post, at in zip(posts, marked, strict=False):
+        if datetime.fromisoformat(post.at) < at:
+            yield f"S1: POST {post.order} arrived before its mark was committed"
+    created = [post for post in posts if post.created]
+    if len(created) > operation["authorisation"]:
+        yield f"S2: {len(created)} jobs were created under {operation['authorisation']} authorisations"
+
+
+def _references(books: Books, operation: Row) -> Iterator[str]:
+    """Where the service repeats a reference, each POST says by which dispatch it was sent."""
+    dispatches = {str(row["dispatch_id"]): row for row in books.dispatches(operation)}
+    told = Counter[str]()
+    for post in books.posts_of(operation):
+        reference = post.headers.get(REFERENCE)
+        if reference is None:
+            continue
+        told[reference] += 1
+        row = dispatches.get(reference)
+        if row is None:
+            yield f"S1: POST {post.order} names no dispatch of its operation"
+        elif not row["begun_at"] <= datetime.fromisoformat(post.at) <= row["begun_at"] + SENT_WITHIN:
+            yield f"S1: POST {post.order} arrived at {post.at}, its mark is of {row['begun_at']}"
+        elif row["outcome"] in {"not_sent", "proven_absent"} and post.created:
+            yield f"S1: dispatch {row['number']} is {row['outcome']} and created {post.created}"
+    yield from (f"S1: {count} POSTs of dispatch {name}" for name, count in told.items() if count > 1)
+
+
+def _authorisations(books: Books, operation: Row) -> Iterator[str]:
+    rows = books.dispatches(operation)
+    spent = Counter(row["authorisation"] for row in rows if row["outcome"] not in NOT_SPENT and not row["displaced"])
+    for authorisation, count in spent.items():
+        if count > 1:
+            yield f"S2: authorisation {authorisation} was spent {count} times"
+    for row in rows:
+        if row["authorisation"] > operation["authorisation"] or row["number"] > operation["dispatch_count"]:
+            yield f"S2: dispatch {row['number']} under authorisation {row['authorisation']}, which nobody gave"
+    if operation["phase"] == "dispatching":
+        yield "S1: still dispatching when all is at rest"
+
+
+def _doubts(books: Books, operation: Row) -> Iterator[str]:
+    for row in books.rows("history", operation):
+        if row["from_phase"] == "dispatching" and row["to_phase"] == "prepared" and row["event"] not in REPLIES:
+            yield f"S3: {row['event']} led from dispatching to prepared"
+        if row["event"] == "lease_ended" and (row["from_phase"], row["to_phase"]) != ("dispatching", "uncertain"):
+            yield f"S3: the end of a lease led from {row['from_phase']} to {row['to_phase']}"
+
+
+# -- S4, S5: whose a job is ---------------------------------------------------------------------------------------------
+
+
+def _owners(books: Books) -> Iterator[str]:
+    owners = {row["remote_job_id"]: row for row in books.tables["remote_jobs"] if row["role"] == "owner"}
+    for operation in books.tables["operations"]:
+        job = operation["remote_job_id"]
+        if job is not None and owners.pop(job, {}).get("operation_id") != operation["operation_id"]:
+            yield f"S5: {job} of {operation['operation_key']} is recorded as another's"
+    yield from (f"S4: {job} has an owner that does not know it" for job in owners)
+
+
+def _jobs(books: Books, operation: Row) -> Iterator[str]:
+    """What was created is known, or covered by a dispatch that is in doubt or was spent knowingly; what is known was created for this."""
+    created = {post.created for post in books.posts_of(operation) if post.created}
+    rows = books.dispatches(operation)
+    evident = {row["remote_job_id"] for row in rows} | {operation["remote_job_id"]}
+    recorded = {row["remote_job_id"] for row in books.tables["remote_jobs"]}
+    lost = created - evident - recorded
+    covered = sum(row["outcome"] in {"uncertain", "open"} for row in rows)
+    if len(lost) > covered:
+        yield f"lost: {sorted(lost)} were created, and {covered} dispatches are in doubt ({operation['phase']})"
+    for job in evident - {None} - created:
+        yield f"wrong: job {job} was never created for this operation"
+    if (operation["phase"] in KNOWN_JOB) > (operation["remote_job_id"] is not None):
+        yield f"wrong: {operation['phase']} without a job"
+
+
+# -- S6, S7: the record -------------------------------------------------------------------------------------------------
+
+
+def _history(books: Books, operation: Row) -> Iterator[str]:
+    rows = sorted(books.rows("history", operation), key=lambda row: row["revision"])
+    if [row["revision"] for row in rows] != list(range(operation["revision"] + 1)):
+        yield f"S7: revisions {[row['revision'] for row in rows]} of an operation at {operation['revision']}"
+    for axis in ("phase", "render_state", "delivery_state"):
+        for before, after in pairwise(rows):
+            if before[f"to_{axis}"] != after[f"from_{axis}"]:
+                yield f"S7: {axis} jumps at revision {after['revision']}"
+        if rows and rows[-1][f"to_{axis}"] != operation[axis]:
+            yield f"S7: the history ends with {axis} {rows[-1][f'to_{axis}']}, the operation says {operation[axis]}"
+    for row in rows:
+        if row["from_render_state"] in FINAL and row["to_render_state"] != row["from_render_state"]:
+            yield f"S6: the final {row['from_render_state']} became {row['to_render_state']}"
+        if row["from_delivery_state"] == "delivered" and row["to_delivery_state"] != "delivered":
+            yield "S6: delivered was undone"
+    job = books.jobs.get(operation["remote_job_id"] or "")
+    if job is not None and operation["render_state"] in FINAL - {"failed", job.course.outcome}:
+        yield f"wrong: the render {job.course.outcome}, the operation says {operation['render_state']}"
+
+
+# -- S11: money ---------------------------------------------------------------------------------------------------------
+
+
+def _money(books: Books, operation: Row) -> Iterator[str]:
+    for row in books.dispatches(operation):
+        if row["outcome"] in CREATED_NOTHING and row["charged"] != 0:
+            yield f"S11: dispatch {row['number']} is {row['outcome']} and was charged {row['charged']}"
+        current = row["dispatch_id"] == operation["dispatch_id"]
+        if current and operation["render_state"] in FINAL and row["settled_at"] is None:
+            yield f"S11: the render is {operation['render_state']} and its dispatch is not settled"
+
+
+def _allowances(books: Books) -> Iterator[str]:
+    tenants = {row["operation_id"]: row["tenant_id"] for row in books.tables["operations"]}
+    for allowance in books.tables["allowances"]:
+        rows = [
+            row
+            for row in books.tables["dispatches"]
+            if (tenants.get(row["operation_id"]), row["unit"]) == (allowance["tenant_id"], allowance["unit"])
+        ]
+        held = sum(row["held"] for row in rows if row["settled_at"] is None)
+        charged = sum(row["charged"] or 0 for row in rows)
+        if (allowance["held"], allowance["charged"]) != (held, charged):
+            yield f"S11: {allowance['tenant_id']} holds {allowance['held']} and {allowance['charged']}, not {held} and {charged}"
+
+
+# -- S12: nothing strands -----------------------------------------------------------------------------------------------
+
+
+def _lanes(books: Books, operation: Row) -> Iterator[str]:
+    lanes = {row["lane"]: row for row in books.rows("outbox", operation)}
+    for lane in lanes.values():
+        if lane["leased_by"] is not None:
+            yield f"left behind: lane {lane['lane']} is leased by {lane['leased_by']}"
+    if operation["phase"] in CLOSED:
+        yield from (f"S12: {operation['phase']} and lane {lane} is there" for lane in lanes)
+    elif operation["render_state"] not in FINAL and 0 not in lanes:
+        yield f"S12: {operation['phase']}, {operation['render_state']}, and no lane"
+    for output in books.rows("deliveries", operation):
+        owed = operation["render_state"] == "succeeded" and operation["phase"] != "abandoned"
+        if owed and output["state"] != "delivered" and output["output_index"] + 1 not in lanes:
+            yield f"S12: output {output['output_index']} is {output['state']} and has no lane"
+
+
+def _ownerless(books: Books) -> Iterator[str]:
+    known = {row["operation_id"] for row in books.tables["operations"]}
+    for table in ("outbox", "history", "dispatches", "deliveries", "snapshots"):
+        yield from (
+            f"{table}: a row without its operation" for row in books.tables[table] if row["operation_id"] not in known
+        )
+
+
+# -- the sink -----------------------------------------------------------------------------------------------------------
+
+
+def _outputs(books: Books, operation: Row) -> Iterator[str]:
+    rows = books.rows("deliveries", operation)
+    counts = Counter(row["state"] for row in rows)
+    told = (operation["output_count"], operation["delivered_count"], operation["failed_count"])
+    if told != (len(rows), counts["delivered"], counts["failed"]):
+        yield f"wrong: the operation counts {told}, its outputs are {dict(counts)}"
+    job = books.jobs.get(operation["remote_job_id"] or "")
+    for row in rows:
+        if row["state"] == "delivered":
+            made = job.media[row["output_index"]].sha256() if job is not None else None
+            path = _path(row["uri"])
+            kept = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "missing"
+            if not made == kept == row["sha256"]:
+                yield f"wrong: output {row['output_index']} is {kept}, recorded as {row['sha256']}, made as {made}"
+
+
+def _sink(books: Books) -> Iterator[str]:
+    """An object of the sink is an output's of the operation in its path; whoever stored it and was not heard has another try at the same name."""
+    named = [_path(row["uri"]) for row in books.tables["deliveries"] if row["state"] == "delivered"]
+    if len(named) != len(set(named)):
+        yield "wrong: two outputs share an object"
+    kept = {path for path in books.sink.rglob("*") if path.is_file() and ".incoming" not in path.parts}
+    names = {operation_text(row["operation_id"]): row for row in books.tables["operations"]}
+    for path in sorted(kept - set(named)):
+        owner = names.get(path.parent.name)
+        if owner is None or owner["delivery_state"] == "delivered":
+            yield f"left behind: {path.name} is nobody's"
+
+
+def _path(uri: str) -> Path:
+    return Path(unquote(urlsplit(uri).path))
+
+
+def unsettled(tables: Tables) -> list[str]:
+    """What is still owed: no operation waits for a dispatch, a decision, a final state or a delivery, unless a person is told of it."""
+    found = []
+    lanes = {(row["operation_id"], row["lane"]): row for row in tables.outbox}
+    for operation in tables.operations:
+        name = f"{operation['operation_key']} is {operation['phase']}, {operation['render_state']}, {operation['delivery_state']}"
+        if operation["phase"] in {"prepared", "dispatching", "uncertain"} or (
+            operation["phase"] in KNOWN_JOB and operation["render_state"] not in FINAL
+        ):
+            found.append(name)
+    for output in tables.deliveries:
+        operation = tables.operations.rows[output["operation_id"]]
+        lane = lanes.get((output["operation_id"], output["output_index"] + 1))
+        owed = operation["render_state"] == "succeeded" and operation["phase"] in KNOWN_JOB
+        listed = output["state"] == "failed" and lane is not None and lane["parked_at"] is not None
+        if owed and output["state"] != "delivered" and not listed:
+            found.append(f"{operation['operation_key']}: output {output['output_index']} is {output['state']}")
+    return found

@@ -1,0 +1,155 @@
+"""The run of one seed: faults, then healing, then what must have come about, and what must never have.
+
+found = play(7)
+assert not found.findings
+"""
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from coatcheck.seams import Point
+from simulation.checker import findings, unsettled
+from simulation.loop import EndedError
+from simulation.troubles import Trouble
+from simulation.world import World
+
+FAULTS_S = 45.0
+"""How long things go wrong."""
+HEALED_S = 400.0
+"""Within how long after that all that is owed has come about."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What one run showed. `digest` is the hash of all its events."""
+
+    seed: int
+    findings: tuple[str, ...]
+    digest: str
+    events: int
+    steps: int
+    seconds: float
+    posts: int
+    operations: int
+    fired: Counter[Trouble]
+    passed: Counter[Point]
+    lines: tuple[str, ...]
+
+
+def play(seed: int, *, keeps: bool = False, change: Callable[[World], None] = lambda _: None) -> Outcome:
+    """Play it. `change` may spoil the world before it begins; with `keeps` every event is kept as a line."""
+    world = World(seed, keeps=keeps)
+    found: list[str] = []
+    with world.in_place():
+        try:
+            change(world)
+            world.loop.run_until_complete(_story(world, found))
+        except EndedError as end:
+            found.append(f"the run did not end: {end}")
+        finally:
+            found += [f"surprise: {each}" for each in world.loop.surprises]
+            outcome = _outcome(world, found)
+            world.end()
+    return outcome
+
+
+def _outcome(world: World, found: list[str]) -> Outcome:
+    return Outcome(
+        seed=world.seed,
+        findings=tuple(found),
+        digest=world.journal.digest,
+        events=world.journal.count,
+        steps=world.loop.steps,
+        seconds=world.loop.time(),
+        posts=len(world.service.ledger.posts),
+        operations=len(world.memory.tables.operations.rows),
+        fired=world.journal.fired,
+        passed=world.passed.counts,
+        lines=tuple(world.journal.lines),
+    )
+
+
+async def _story(world: World, found: list[str]) -> None:
+    world.journal.say(f"mix: {world.mix.told}")
+    lives = await world.begin()
+    enqueuing = asyncio.create_task(world.application.work(asyncio.sleep))
+    await _faults(world)
+    await enqueuing
+    await _heal(world)
+    found += await _settle(world)
+    for host in world.hosts:
+        await host.close()
+    await asyncio.gather(*lives)
+    await world.service.stop()
+    world.journal.say(f"tables {world.memory.digest()}")
+    found += [f"surprise: {each}" for host in world.hosts for each in host.surprises]
+    found += findings(world.memory.snapshot(), world.service.ledger.posts, world.service.jobs, world.settings.sink_path)
+
+
+async def _faults(world: World) -> None:
+    """Second by second, until it is enough."""
+    chance = world.chance_of("director")
+    ends_at = world.loop.time() + FAULTS_S
+    while world.loop.time() < ends_at:
+        await asyncio.sleep(chance.uniform(0.5, 1.5))
+        for host in world.hosts:
+            _strike(world, chance, host)
+        await _strike_all(world, chance)
+
+
+def _strike(world: World, chance: random.Random, host: object) -> None:
+    from simulation.host import Host
+
+    assert isinstance(host, Host)
+    for trouble in (Trouble.KILL, Trouble.STOP, Trouble.DRAIN):
+        if chance.random() < world.mix.rate(trouble) and host.process is not None:
+            world.journal.strike(trouble, host.process.name)
+            match trouble:
+                case Trouble.KILL:
+                    host.kill()
+                case Trouble.STOP:
+                    host.stop(chance.choice((0.5, 3.0, 12.0, 30.0)))
+                case _:
+                    host.drain()
+
+
+async def _strike_all(world: World, chance: random.Random) -> None:
+    if chance.random() < world.mix.rate(Trouble.DATABASE_AWAY):
+        world.database.away_until = world.loop.time() + chance.choice((0.5, 3.0, 10.0, 25.0))
+    if chance.random() < world.mix.rate(Trouble.SERVICE_AWAY):
+        world.journal.strike(Trouble.SERVICE_AWAY)
+        await world.service.stop()
+        await asyncio.sleep(chance.choice((0.2, 2.0, 8.0)))
+        await world.service.start()
+    if chance.random() < world.mix.rate(Trouble.CANCELLED):
+        await world.person.cancel_something()
+    if chance.random() < world.mix.rate(Trouble.DECIDED):
+        await world.person.decide_something()
+        await world.person.resume_account()
+
+
+async def _heal(world: World) -> None:
+    """All faults are off, and every process is begun anew."""
+    world.journal.say("healing")
+    world.mix.heal()
+    world.database.away_until = 0.0
+    world.service.script({"rules": [], "mix": []}, replace=True)
+    for host in world.hosts:
+        if host.process is not None:
+            world.loop.go_on(host.process)
+            host.kill()
+
+
+async def _settle(world: World) -> list[str]:
+    """People do their part until nothing is owed, or the time is over."""
+    ends_at = world.loop.time() + HEALED_S
+    while left := unsettled(world.memory.tables):
+        if world.loop.time() > ends_at:
+            return [f"liveness: {each}" for each in left]
+        await asyncio.sleep(1.0)
+        await world.person.resume_account()
+        await world.person.decide_something()
+    return []

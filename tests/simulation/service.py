@@ -1,0 +1,126 @@
+"""How the simulated service misbehaves in one run: a script for it from the seed, and what jobs are ordered."""
+
+import random
+from collections.abc import Mapping
+from typing import Any, Final
+
+from simulation.troubles import Mix, Trouble
+
+_NO_REPLY: Final = (
+    {"kind": "accept_then_drop"},
+    {"kind": "accept_then_drop", "end": "rst"},
+    {"kind": "drop_before_accept"},
+    {"kind": "cut", "at": 40},
+    {"kind": "cut", "at": -5},
+    {"kind": "cut", "at": 30, "created": False, "end": "rst"},
+    {"kind": "stall", "seconds": 2},
+    {"kind": "stall", "seconds": 60},
+    {"kind": "stall", "seconds": None, "created": False},
+    {"kind": "slow", "chunk_bytes": 20, "interval_s": 0.2},
+)
+_ODD_REPLIES: Final = (
+    {"kind": "informational"},
+    {"kind": "chunked", "broken": True},
+    {"kind": "gzip"},
+    {"kind": "wrong_length"},
+    {"kind": "garbage_status_line"},
+    {"kind": "status", "status": 500},
+    {"kind": "status", "status": 502, "created": True},
+    {"kind": "status", "status": 503, "retry_after": "1"},
+    {"kind": "throttled", "retry_after": "1"},
+    {"kind": "throttled", "retry_after": None},
+    {"kind": "redirect", "status": 302},
+    {"kind": "malformed", "form": "html"},
+    {"kind": "malformed", "form": "no_id"},
+    {"kind": "malformed", "form": "id_control"},
+)
+_CREATES: Final = (
+    *_NO_REPLY,
+    *_ODD_REPLIES,
+    {"kind": "error_with_job_id", "status": 502, "outcome": "failed"},
+    {"kind": "error_with_job_id", "status": 503, "outcome": "succeeded"},
+    {"kind": "status", "status": 422},
+    {"kind": "status", "status": 409, "created": True},
+    {"kind": "status", "status": 401},
+    {"kind": "status", "status": 403},
+)
+_LOOKS: Final = (
+    {"kind": "drop"},
+    {"kind": "drop", "end": "rst"},
+    {"kind": "cut", "at": 60},
+    {"kind": "stall", "seconds": 30},
+    {"kind": "status", "status": 500},
+    {"kind": "status", "status": 404},
+    {"kind": "status", "status": 403},
+    {"kind": "throttled", "retry_after": "2"},
+    {"kind": "malformed", "form": "html"},
+    {"kind": "closed_window", "status": 204},
+    {"kind": "wrong_id"},
+    {"kind": "regression", "word": "queued"},
+    {"kind": "unknown_word"},
+    {"kind": "no_outputs", "form": "empty"},
+    {"kind": "declare_wrong", "form": "sha256"},
+)
+_OUTPUTS: Final = (
+    {"kind": "drop"},
+    {"kind": "cut", "at": 900},
+    {"kind": "stall", "seconds": 20},
+    {"kind": "status", "status": 500},
+    {"kind": "throttled", "retry_after": "1"},
+    {"kind": "expired", "status": 403},
+    {"kind": "expired", "status": 410},
+    {"kind": "replaced", "form": "html"},
+    {"kind": "wrong_length"},
+    {"kind": "gzip"},
+)
+_LISTS: Final = (
+    {"kind": "drop"},
+    {"kind": "status", "status": 500},
+    {"kind": "malformed", "form": "html"},
+    {"kind": "wrong_reference"},
+    {"kind": "unfiltered"},
+    {"kind": "stall", "seconds": 20},
+)
+_ROLES: Final[Mapping[Trouble, tuple[str, tuple[dict[str, Any], ...]]]] = {
+    Trouble.CREATE: ("create", _CREATES),
+    Trouble.LOOK: ("look", _LOOKS),
+    Trouble.OUTPUT: ("output", _OUTPUTS),
+    Trouble.LIST: ("list", _LISTS),
+}
+_OUTCOMES: Final = ("failed", "moderated", "cancelled", "expired")
+_EARLY: Final = (
+    {"kind": "drop_before_body"},
+    {"kind": "stall_before_body", "seconds": 3},
+    {"kind": "early_reply", "status": 413},
+)
+
+
+def script_of(mix: Mix, chance: random.Random, *, echoes: bool) -> dict[str, Any]:
+    """The service of one run: a handful of the faults of each role that is on."""
+    odds = [
+        {"on": role, "p": rate / 4, **chance.choice(faults)}
+        for trouble, (role, faults) in _ROLES.items()
+        if (rate := mix.rate(trouble))
+        for _ in range(4)
+    ]
+    early = [
+        {"on": "create", "nth": chance.randint(1, 12), **chance.choice(_EARLY)}
+        for _ in range(chance.randint(0, 2) if mix.rate(Trouble.CREATE) else 0)
+    ]
+    service = {
+        "style": "echo" if echoes else "genace",
+        "queued_s": [0.1, 2],
+        "processing_s": [0.1, 6],
+        "url_life_s": chance.choice([None, None, 8]),
+        "outputs_as": chance.choice(["objects", "objects", "urls"]),
+        **({"cancel_path": "/api/v1/jobs/{id}/cancel"} if chance.random() < 0.5 else {}),
+    }
+    return {"rules": early, "mix": odds, "service": service}
+
+
+def course_of(mix: Mix, chance: random.Random) -> dict[str, Any]:
+    """How one job goes."""
+    course: dict[str, Any] = {"outputs": chance.choice((1, 1, 1, 2, 3))}
+    if chance.random() < mix.rate(Trouble.COURSE):
+        course["outcome"] = chance.choice(_OUTCOMES)
+    return course
