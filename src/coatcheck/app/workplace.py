@@ -19,6 +19,7 @@ from coatcheck.core.actions import Action
 from coatcheck.delivery.fetch import Deliverer
 from coatcheck.delivery.file_sink import FileSink
 from coatcheck.delivery.limits import Limits
+from coatcheck.delivery.outcome import Stopped
 from coatcheck.provider.cancelling import Cancels
 from coatcheck.provider.connecting import secure_context
 from coatcheck.provider.http import Gets
@@ -102,7 +103,7 @@ async def worker_of(
         await _made_known(stack, settings, lines, seams)
         sink = FileSink(settings.sink_path, seams=seams)
         if Action.DELIVER in roles:
-            await sink.sweep(_ABANDONED_S)
+            await _swept(sink)
         tls = secure_context()
         gets = await stack.enter_async_context(Gets(tls=tls, seams=seams))
         cancels = await stack.enter_async_context(Cancels(tls=tls, seams=seams))
@@ -136,6 +137,14 @@ async def worker_of(
             yield worker, incarnation
         finally:
             await _end(desk, worker, reporter)
+
+
+async def _swept(sink: FileSink) -> None:
+    """What killed processes left goes. A sink that refuses keeps no worker from starting: each delivery finds out for itself."""
+    try:
+        await sink.sweep(_ABANDONED_S)
+    except Stopped as stopped:
+        logger.warning("the sink was not swept", extra={"cause": stopped.outcome.detail})
 
 
 async def _made_known(stack: AsyncExitStack, settings: Settings, lines: _Lines, seams: Seams) -> None:
