@@ -103,6 +103,27 @@ def test_a_first_start_that_was_killed_after_any_program_is_made_good(
         assert list(server.data_dir.parent.glob("making-*")) == []
 
 
+def test_a_removal_that_was_killed_half_way_leaves_nothing_that_the_next_start_takes_for_a_server(
+    server: DevPostgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with server:
+        data = server.data_dir
+
+    def killed(folder: Path, *, ignore_errors: bool) -> None:
+        """After one of the files that make a folder a server's."""
+        if folder == data.parent:
+            next(data.parent.glob("*/PG_VERSION")).unlink()
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "rmtree", killed)
+        with pytest.raises(KeyboardInterrupt):
+            server.remove()
+    with server, psycopg.connect(server.url()) as connection:
+        connection.execute("select")
+        assert list(server.data_dir.parent.glob("making-*")) == []
+
+
 def test_traces_that_name_a_living_process_of_someone_else_do_not_stop_a_start(server: DevPostgres) -> None:
     with server:
         pass

@@ -62,7 +62,12 @@ class Place:
             self.pointer.write_text(str(self.root))
 
     def discard(self, locks: Path) -> None:
-        """Delete the server's files and the folder of its locks. The server must have ended."""
+        """Delete the server's files and the folder of its locks. The server must have ended.
+
+        Whoever is killed half-way leaves nothing that looks like a data folder: the next start clears it away as it does what is unfinished.
+        """
+        if self.data.exists():
+            self.data.rename(self.root / "making-nothing")
         for doomed in (self.sockets, self.root, locks):
             shutil.rmtree(doomed, ignore_errors=True)
 
