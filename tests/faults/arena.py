@@ -8,6 +8,7 @@ import itertools
 import json
 import os
 import sys
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -84,7 +85,7 @@ class Arena(Stage):
     def strike(self, trial: Trial, *strikes: Strike, **changes: str) -> Child:
         """A worker of the trial's provider on which these befall."""
         self.struck.add(trial.operation_id)
-        return self.worker(*strikes, **{**trial.changes, **changes})
+        return self.worker(*strikes, until_idle=True, **{**trial.changes, **changes})
 
     def state(self, trial: Trial) -> tuple[str, str, str]:
         found = self.operation(trial.operation_id)
@@ -107,7 +108,7 @@ class Arena(Stage):
     async def _decides(self, choice: str, trials: list[Trial]) -> None:
         if not trials:
             return
-        changes = {PROVIDERS: " ".join(trial.provider for trial in trials), "COATCHECK_DATABASE_URL": self.url}
+        changes = {**all_of(trials), "COATCHECK_DATABASE_URL": self.url}
         async with Coatcheck(self.settings(changes)) as coatcheck:
             person = coatcheck.for_operator("eve")
             for trial in trials:
@@ -140,18 +141,30 @@ class Arena(Stage):
         """Where all customers write."""
         return self.folder / "customers.log"
 
+    def passes(self, seconds: float) -> None:
+        """Let so much of a life pass, for a kill at any instant of it."""
+        assert self.nursery is not None
+        end = time.monotonic() + seconds
+        while (left_s := end - time.monotonic()) > 0:
+            self.nursery.hear(left_s)
+
     # -- the end ------------------------------------------------------------------------------------------------------
 
     def come_to_rest(self, **changes: str) -> Verdict:
         """Every lease ends and a healthy worker of every provider does what is left; twice, for the second time nothing may be left to do."""
+        if not self.trials:
+            return self._rest({(): ["genace"]}, changes)
         kinds: dict[tuple[tuple[str, str], ...], list[str]] = {}
         for trial in self.trials:
             settings = {name: value for name, value in trial.changes.items() if name != PROVIDERS}
             kinds.setdefault(tuple(sorted(settings.items())), []).append(trial.provider)
+        return self._rest(kinds, changes)
+
+    def _rest(self, kinds: Mapping[tuple[tuple[str, str], ...], Sequence[str]], changes: Mapping[str, str]) -> Verdict:
         posts: list[int] = []
         for _ in range(2):
-            for settings_, providers in kinds.items():
-                self.finish(**{PROVIDERS: " ".join(providers), **dict(settings_), **changes})
+            for settings, providers in kinds.items():
+                self.finish(**{PROVIDERS: " ".join(providers), **dict(settings), **changes})
             posts.append(len(self.sim.posts))
         assert posts[0] == posts[1]
         verdict = self.judge()
@@ -160,6 +173,11 @@ class Arena(Stage):
 
     def judge(self) -> Verdict:
         return judged(self.record(), [*self.asked, *logged(self.log)], self.struck)
+
+
+def all_of(trials: Iterable[Trial]) -> dict[str, str]:
+    """The setting of a worker that serves these trials' providers."""
+    return {PROVIDERS: " ".join(trial.provider for trial in trials)}
 
 
 def ended_as(arena: Arena, trial: Trial, fate: Fate, where: object) -> None:

@@ -23,6 +23,8 @@ UNSENT = {"not_sent"}
 NOT_SPENT = {"not_sent", "throttled", "proven_absent"}
 FINAL = {"succeeded", "failed", "moderated", "cancelled", "expired"}
 KNOWN_JOB = {"accepted", "submission_failed"}
+GIVING_UP = {"redispatch_authorised", "written_off"}
+"""Decisions by which a person knowingly pays for a job that may exist."""
 CLOSED_UNSENT = {"rejected", "cancelled", "abandoned"}
 
 
@@ -127,12 +129,13 @@ def _posts(record: Record, operation: Row) -> Iterator[str]:
 
 
 def _jobs(record: Record, operation: Row) -> Iterator[str]:
-    """Accepted jobs are known or in doubt, and known ids are those of this operation's own jobs."""
+    """Accepted jobs are known, in doubt or given up by a person, and known ids are those of this operation's own jobs."""
     created = {post.created for post in record.posts_of(operation["operation_id"]) if post.created}
     evident = {row["remote_job_id"] for row in record.dispatches[operation["operation_id"]]} | {
         operation["remote_job_id"]
     }
-    for job in created - evident - record.known_jobs:
+    given_up = sum(row["event"] in GIVING_UP for row in record.history[operation["operation_id"]])
+    for job in sorted(created - evident - record.known_jobs)[given_up:]:
         if operation["phase"] != "uncertain":
             yield f"lost: job {job} was created and is neither known nor in doubt ({operation['phase']})"
     for job in evident - {None} - created:

@@ -38,6 +38,11 @@ def arena(database: postgres.Database, sim: ThreadedService, tmp_path: Path, nur
         yield made
 
 
+@pytest.fixture
+def in_lab(pytestconfig: pytest.Config) -> bool:
+    return bool(pytestconfig.getoption("--lab"))
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Trials come in groups, each in a database of its own: `GROUPS` of a module says how many for every change and in the lab."""
     if "group" in metafunc.fixturenames:

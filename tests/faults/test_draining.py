@@ -18,8 +18,9 @@ LOCKED_OUT = (
 )
 
 
-@pytest.mark.parametrize("point", points("D"))
+@pytest.mark.parametrize("point", [Point.D1_RECEIVED, Point.D4_MARK_COMMIT_SENT, Point.D9_RESPONSE_BYTES])
 def test_a_dispatch_under_way_ends_in_order_and_none_begins(stage: Stage, point: Point) -> None:
+    """With one operation at a time, and at every point: `test_halts`."""
     operations = stage.enqueue(SLOW_REPLY, count=3)
     worker = stage.worker(Strike(point=point, deed=Deed.TERMINATE), until_idle=False)
     assert worker.ended(within_s=BOUND_S + 10) == 0, worker.talk

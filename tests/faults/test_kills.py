@@ -41,7 +41,7 @@ def fresh(arena: Arena, point: Point, at_bytes: int) -> tuple[Trial, Child]:
 
 def in_doubt(arena: Arena, point: Point, _: int, **changes: str) -> tuple[Trial, Child]:
     """After a dispatch whose worker died while its reply was coming in, and whose lease is over."""
-    trial = arena.trial(**changes)
+    trial = arena.trial(QUICK, **changes)
     killed(arena.strike(trial, killing(Point.D9_RESPONSE_BYTES, trial)))
     arena.database.move_time(LEASES_OVER_S)
     return trial, arena.strike(trial, killing(point, trial))
