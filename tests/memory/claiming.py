@@ -15,6 +15,14 @@ from memory.tables import Key, Row, Tables, after
 from memory.turns import Walk, turns_of
 
 _LAST = 2147483647
+_MESSAGE = words(
+    "operation_id lane action provider account expected_revision expected_remote_job_id lease_token lease_count leased_at"
+    " wait_reason wait_since_at wait_count tenant_id"
+)
+_UNSAID = dict.fromkeys(
+    (*_MESSAGE, *words("lease_s is_suspect is_tried kind after_tenant after_precedence opens_in_s has_suspects"))
+)
+"""The columns of an answer: a row is a message, or what the claim says of a kind."""
 
 
 def claim(tables: Tables, p: Mapping[str, Any]) -> list[Row]:
@@ -201,13 +209,8 @@ def _claimed(tables: Tables, each: Row, worker: str, outage: Outage) -> Row:
         leased_by=worker,
         leased_at=now,
     )
-    names = (
-        "operation_id lane action provider account expected_revision expected_remote_job_id lease_token lease_count leased_at"
-        " wait_reason wait_since_at wait_count tenant_id"
-    )
     own = {name: each[name] for name in ("lease_s", "is_suspect", "is_tried", "kind")}
-    unsaid = {"after_tenant": None, "after_precedence": None, "opens_in_s": None}
-    return {**{name: row[name] for name in words(names)}, **own, **unsaid}
+    return {**_UNSAID, **{name: row[name] for name in _MESSAGE}, **own}
 
 
 def _said(kinds: Sequence[Kind], walks: Mapping[int, Walk], taken: Sequence[Row]) -> list[Row]:
@@ -225,7 +228,7 @@ def _said(kinds: Sequence[Kind], walks: Mapping[int, Walk], taken: Sequence[Row]
             after_tenant, after_precedence = spot or (None, None)
             said.append(
                 {
-                    "operation_id": None,
+                    **_UNSAID,
                     "kind": kind.number,
                     "after_tenant": after_tenant,
                     "after_precedence": after_precedence,

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from memory.enqueue import enqueue
 from memory.statements import EFFECTS, OUT_OF_SCOPE, names
-from memory.tables import Row, Tables
+from memory.tables import Place, Row, Tables
 
 Answer = TypeVar("Answer")
 _NEVER = datetime.min.replace(tzinfo=UTC)
@@ -28,7 +28,8 @@ class Memory:
         memory.enqueue({"v": 1, "tenant_id": "t1", "operation_key": "k1", "provider": "genace", "specification_text": "{}"})
         rows = await MemoryDatabase(memory).fetch(statement("store", "load"), {"operation_id": [...]})
 
-    `new_id` makes the ids of operations; without it they are time-ordered and count up, so that a run is repeated by its seed.
+    `new_id` makes the ids of operations; without it they are time-ordered and count up, so that a run is repeated by its seed. `tables.place`
+    is where the database lies now: another value is a server that was restored or promoted.
     """
 
     def __init__(
@@ -37,12 +38,13 @@ class Memory:
         *,
         new_id: Callable[[], UUID] | None = None,
         session_user: str = "application",
+        place: Place = ("7000000000000000001", 1, 16384),
     ) -> None:
         self._ears: list[Callable[[], None]] = []
         self._made = 0
-        self.tables = Tables(now, new_id or self._new_id, session_user)
+        self.tables = Tables(now, new_id or self._new_id, session_user, place)
         self.tables.wake_ups.insert(sleeping_until=_NEVER)
-        here = dict(zip(("system_identifier", "timeline", "made_as"), self.tables.place, strict=True))
+        here = dict(zip(("system_identifier", "timeline", "made_as"), place, strict=True))
         self.tables.installation.insert(installation_id=UUID(int=1), **here)
         self.tables.journal.clear()
 

@@ -15,6 +15,8 @@ from memory.columns import COLUMNS, KEYS, NULLABLE, REQUIRED, UNIQUE
 
 Row = dict[str, Any]
 Key = Any
+Place = tuple[str, int, int]
+"""The cluster, its timeline and the table itself, as `coatcheck.whereabouts()` tells them."""
 Journal = list[tuple["Table", Key, Row | None]]
 
 
@@ -88,14 +90,15 @@ class Table:
 class Tables:
     """All tables of one installation, its clock, its fencing tokens, and where it lies."""
 
-    def __init__(self, now: Callable[[], datetime], new_id: Callable[[], UUID], session_user: str) -> None:
+    def __init__(
+        self, now: Callable[[], datetime], new_id: Callable[[], UUID], session_user: str, place: Place
+    ) -> None:
         self.journal: Journal = []
         self.now = now
         self.new_id = new_id
         self.session_user = session_user
         self.token = 0
-        self.place: tuple[str, int, int] = ("7000000000000000001", 1, 16384)
-        """The cluster, its timeline and the table itself, as `coatcheck.whereabouts()` tells them now."""
+        self.place = place
         self.notified = False
         for name in KEYS:
             setattr(self, name, Table(name, self.journal))
