@@ -146,6 +146,14 @@ def operation_unfinished(books: Books) -> None:
     books.one["delivery_state"] = "pending"
 
 
+def failure_heard(books: Books) -> None:
+    books.heard("failed")
+
+
+def never_asked(books: Books) -> None:
+    del books.asked[0]
+
+
 PLANTED: list[tuple[Callable[[Books], None], str, str]] = [
     (posted_again, "duplicated", "2 POSTs by 1 dispatches"),
     (posted_by_nobody, "unexpected", "belongs to no operation"),
@@ -164,8 +172,8 @@ PLANTED: list[tuple[Callable[[Books], None], str, str]] = [
     (operation_doubled, "duplicated", "2 operations of the key"),
     (operation_gone, "lost", "was acknowledged, and no operation is there"),
     (operation_unfinished, "lost", "when all is at rest"),
-    (lambda books: books.heard("failed"), "unexpected", "failed, and its operation is there"),
-    (lambda books: books.asked.pop(0) and None, "unexpected", "nobody asked for"),
+    (failure_heard, "unexpected", "failed, and its operation is there"),
+    (never_asked, "unexpected", "nobody asked for"),
 ]
 
 

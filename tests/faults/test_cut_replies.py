@@ -5,6 +5,7 @@ from uuid import UUID
 import pytest
 
 from faults.stage import QUICK, Stage
+from figures import Report
 
 
 def whole_reply(stage: Stage) -> int:
@@ -17,7 +18,7 @@ def whole_reply(stage: Stage) -> int:
 
 
 @pytest.mark.parametrize("end", ["fin", "rst"])
-def test_every_operation_is_uncertain_unless_the_whole_reply_arrived(stage: Stage, end: str) -> None:
+def test_every_operation_is_uncertain_unless_the_whole_reply_arrived(stage: Stage, end: str, figures: Report) -> None:
     whole = whole_reply(stage)
     # so many doubts in a row would pause the account
     stage.rows("update coatcheck.providers set doubt_limit = null returning name")
@@ -54,6 +55,7 @@ def test_every_operation_is_uncertain_unless_the_whole_reply_arrived(stage: Stag
         assert record.dispatches[operation_id][0]["candidate_id"] == (made[operation_id].decode() if shown else None), (
             at
         )
+    figures("wire cuts", len(cut))
     # and no amount of time makes another POST of any of them
     stage.finish()
     assert len(stage.sim.posts) == whole + 2

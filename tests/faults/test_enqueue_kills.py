@@ -14,6 +14,7 @@ from faults.points import FATES, points
 from faults.proxy import Cut, Side, cutting
 from faults.stage import Stage
 from faults.strike import Strike, written
+from figures import Report
 from waiting import until
 
 GATES = {Point.E2_OPERATION_INSERTED: "operations", Point.E3_OUTBOX_INSERTED: "outbox"}
@@ -83,7 +84,7 @@ def test_a_killed_application_left_all_or_nothing_and_may_ask_again(stage: Stage
     assert len(stage.sim.posts) == 1
 
 
-def test_a_commit_cut_at_any_byte_left_all_or_nothing_and_the_same_key_finds_it(stage: Stage) -> None:
+def test_a_commit_cut_at_any_byte_left_all_or_nothing_and_the_same_key_finds_it(stage: Stage, figures: Report) -> None:
     shares = [(Side.REQUEST, at / 12) for at in range(12)] + [(Side.REPLY, at / 18) for at in range(18)]
     keys = [f"order-{number}" for number in range(len(shares))]
     cuts = [Cut(side=side, share=share) for side, share in shares]
@@ -92,6 +93,7 @@ def test_a_commit_cut_at_any_byte_left_all_or_nothing_and_the_same_key_finds_it(
             with pytest.raises(psycopg.OperationalError):
                 ask_again(stage, key, key, url)
         assert proxy.cut_count == len(cuts)
+    figures("commit cuts", len(cuts))
     until(lambda: not stage.rows(OTHERS))
     kept = {row["number"] for row in stage.rows("select number from orders")}
     assert kept == {row["operation_key"] for row in stage.rows("select operation_key from coatcheck.operations")}

@@ -10,6 +10,7 @@ from psycopg.rows import TupleRow
 from faults.child import KILLED
 from faults.proxy import Cut, End, Side, cutting
 from faults.stage import Stage
+from figures import Report
 from waiting import until
 
 MARK = b"may be sent from now on"
@@ -51,7 +52,9 @@ def gate_at_the_mark(stage: Stage) -> Iterator[psycopg.Connection[TupleRow]]:
 
 
 @pytest.mark.parametrize("end", End)
-def test_a_mark_cut_at_any_share_of_request_or_reply_is_not_followed_by_a_post(stage: Stage, end: End) -> None:
+def test_a_mark_cut_at_any_share_of_request_or_reply_is_not_followed_by_a_post(
+    stage: Stage, end: End, figures: Report
+) -> None:
     """At every byte, and without a worker around it: tests/store/test_cut_commits.py."""
     cuts = [Cut(side=side, share=at / 12, end=end) for side in Side for at in range(12)]
     stage.enqueue(count=len(cuts))
@@ -59,6 +62,7 @@ def test_a_mark_cut_at_any_share_of_request_or_reply_is_not_followed_by_a_post(s
         stage.url = url
         stage.work(COATCHECK_CONCURRENCY__DISPATCH="1")
         assert proxy.cut_count == len(cuts)
+    figures("commit cuts", len(cuts))
     delivered_once_each(stage)
     ends = outcomes(stage)
     assert sorted(map(len, ends)) == [1] * 12 + [2] * 12

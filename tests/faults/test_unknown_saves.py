@@ -12,6 +12,7 @@ from coatcheck.app.workplace import worker_of
 from coatcheck.seams import Seams
 from faults.proxy import Cut, End, Side, cutting
 from faults.stage import LEASES_OVER_S, Stage
+from figures import Report
 from waiting import until_async
 
 CONCLUDE = b"the end of a batch of POSTs"
@@ -37,7 +38,9 @@ def gate(stage: Stage, when: str) -> Iterator[psycopg.Connection[TupleRow]]:
 
 
 @pytest.mark.parametrize("end", End)
-def test_a_conclusion_cut_at_any_share_of_request_or_reply_is_saved_once(stage: Stage, end: End) -> None:
+def test_a_conclusion_cut_at_any_share_of_request_or_reply_is_saved_once(
+    stage: Stage, end: End, figures: Report
+) -> None:
     """At every byte, and without a worker around it: tests/store/test_cut_commits.py."""
     cuts = [Cut(side=side, share=at / 8, end=end) for side in Side for at in range(8)]
     operations = stage.enqueue(count=len(cuts))
@@ -45,6 +48,7 @@ def test_a_conclusion_cut_at_any_share_of_request_or_reply_is_saved_once(stage: 
         stage.url = url
         stage.work(COATCHECK_CONCURRENCY__DISPATCH="1")
         assert proxy.cut_count == len(cuts)
+    figures("commit cuts", len(cuts))
     stage.check()
     assert len(stage.sim.posts) == len(operations)
     assert {stage.operation(one)["delivery_state"] for one in operations} == {"delivered"}

@@ -20,6 +20,7 @@ from coatcheck.store.db import Database
 from coatcheck.store.door import ConcludeSave, MarkSave, Save, Saved, Status
 from coatcheck.store.operations import load
 from faults.proxy import Cut, End, Proxy, Side, cutting
+from figures import Report
 from store.ground import ACCOUNT, Ground
 from store.test_committer_on_a_server import lanes
 
@@ -133,9 +134,10 @@ def was_executed(cut: Cut, request_bytes: int) -> bool:
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(("end", "every"), WAYS)
 def test_a_mark_cut_at_any_byte_is_trusted_nowhere_and_found_wherever_it_was_committed(
-    ground: Ground, end: End, every: int
+    ground: Ground, end: End, every: int, figures: Report
 ) -> None:
     answers = played(ground, MarkSave, end, every)
+    figures("commit cuts", len(answers))
     assert {saved.status for _, _, saved in answers} == {Status.UNKNOWN}
     whole_request = max(cut.at_bytes or 0 for cut, _, _ in answers if cut.side is Side.REQUEST)
     for cut, operation_id, saved in answers:
@@ -147,8 +149,9 @@ def test_a_mark_cut_at_any_byte_is_trusted_nowhere_and_found_wherever_it_was_com
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(("end", "every"), WAYS)
-def test_a_conclusion_cut_at_any_byte_takes_effect_once(ground: Ground, end: End, every: int) -> None:
+def test_a_conclusion_cut_at_any_byte_takes_effect_once(ground: Ground, end: End, every: int, figures: Report) -> None:
     answers = played(ground, ConcludeSave, end, every)
+    figures("commit cuts", len(answers))
     assert {(saved.status, saved.revision) for _, _, saved in answers} == {(Status.APPLIED, 2)}
     for cut, operation_id, _ in answers:
         operation = ground.operation(operation_id)
