@@ -31,6 +31,7 @@ async def desk_on(database: postgres.Database) -> AsyncIterator[Desk]:
     desk = Desk(
         worker="w",
         seams=seams,
+        marks=money,
         money=money,
         looks=reads,
         reads=reads,

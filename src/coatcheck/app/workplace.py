@@ -1,6 +1,6 @@
 """Composes one worker from the settings: connections, committers, handlers, and the background tasks around the loop.
 
-Six PostgreSQL connections at most: two for committers, one for reads, one for leases, one that listens, and one aside for what may have to
+Seven PostgreSQL connections at most: three for committers, one for reads, one for leases, one that listens, and one aside for what may have to
 wait: replays, the watch over restores, and the worker's own account of itself.
 """
 
@@ -76,6 +76,7 @@ _ABANDONED_S = 24 * 3600.0
 class _Lines:
     """The worker's connections, each with its purpose."""
 
+    marks: Database
     money: Database
     looks: Database
     reads: Database
@@ -215,6 +216,7 @@ def _desk(
     return Desk(
         worker=incarnation,
         seams=seams,
+        marks=_marks(lines.marks, incarnation, seams),
         money=money,
         looks=_looks(lines.looks, incarnation, seams),
         reads=_reads(lines.reads, seams),
@@ -225,11 +227,16 @@ def _desk(
     )
 
 
+def _marks(database: Database, incarnation: str, seams: Seams) -> Committer:
+    """Writes what begins a POST."""
+    door, traces = Door(database, incarnation), Traces(database, incarnation)
+    return Committer({MarkSave: Lane(write=door.mark, key=_operation_of_step, resolve=traces.marks)}, seams=seams)
+
+
 def _money(database: Database, incarnation: str, seams: Seams) -> Committer:
     """Writes what a paid id depends on."""
     door, traces = Door(database, incarnation), Traces(database, incarnation)
     lanes = {
-        MarkSave: Lane(write=door.mark, key=_operation_of_step, resolve=traces.marks),
         ConcludeSave: Lane(write=door.conclude, key=_operation_of_step, resolve=traces.conclusions),
         DecideSave: Lane(write=door.decide, key=_operation_of_step, resolve=traces.decisions),
     }

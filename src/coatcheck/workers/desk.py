@@ -1,6 +1,6 @@
 """What every handler works with: the doors for writes and reads, each batching by itself, and the worker's own counts.
 
-The two committers are apart so that a slow batch of looks never delays a paid id.
+The committers are apart so that neither a slow batch of looks nor a crowd of marks delays a paid id, and no backlog's ends the next mark.
 """
 
 from collections.abc import Awaitable, Callable
@@ -38,10 +38,11 @@ class Work:
 
 @dataclass(slots=True, kw_only=True)
 class Desk:
-    """One worker's tools. `money` saves marks, conclusions and decisions; `looks` everything else; `reads` loads in batches."""
+    """One worker's tools. `marks` saves what begins a POST, `money` its end and decisions, `looks` everything else; `reads` loads in batches."""
 
     worker: str
     seams: Seams
+    marks: Committer
     money: Committer
     looks: Committer
     reads: Committer
@@ -83,18 +84,26 @@ class Desk:
 
     @property
     def _committers(self) -> tuple[Committer, ...]:
-        return self.money, self.looks, self.reads
+        return self.marks, self.money, self.looks, self.reads
 
     async def save(self, save: Save) -> Saved:
         """Save a step through the one door. A stale one is counted by its kind."""
-        committer = self.money if isinstance(save, MarkSave | ConcludeSave | DecideSave) else self.looks
-        saved: Saved = await committer.save(save, lasting=isinstance(save, ConcludeSave))
+        saved: Saved = await self._committer_of(save).save(save, lasting=isinstance(save, ConcludeSave))
         if saved.status in (Status.STALE, Status.EVIDENCE):
             self.tally.stale[_cause(save)] += 1
         else:
             for delay_s in _made_due(save):
                 self.wake(delay_s)
         return saved
+
+    def _committer_of(self, save: Save) -> Committer:
+        match save:
+            case MarkSave():
+                return self.marks
+            case ConcludeSave() | DecideSave():
+                return self.money
+            case SnapshotSave() | DeliverSave():
+                return self.looks
 
     async def decide(self, step: Step | Refusal) -> Saved | None:
         """Save a decision; None when the table refused it."""
