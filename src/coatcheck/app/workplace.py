@@ -95,16 +95,12 @@ async def worker_of(
     sums = check_leases(settings)
     incarnation = seams.ids.incarnation()
     async with AsyncExitStack() as stack:
-        lines = _Lines(
-            **{name: await stack.enter_async_context(opening(url, seams=seams, name=name)) for name in _Lines.__slots__}
-        )
+        lines = await _lines(stack, opening, url, seams)
         vigil = Vigil(lines.aside, worker=incarnation, promotion_is_safe=settings.promotion_is_safe, seams=seams)
         # before the configured names are made known: what is new where nobody compared yet is paused
         await _prompt([await _begun(stack, vigil.look, vigil.run)])
         await _made_known(stack, settings, lines, seams)
-        sink = FileSink(settings.sink_path, seams=seams)
-        if Action.DELIVER in roles:
-            await _swept(sink)
+        sink = await _sink(settings, roles, seams)
         tls = secure_context()
         gets = await stack.enter_async_context(Gets(tls=tls, seams=seams))
         cancels = await stack.enter_async_context(Cancels(tls=tls, seams=seams))
@@ -140,12 +136,21 @@ async def worker_of(
             await _end(desk, worker, reporter)
 
 
-async def _swept(sink: FileSink) -> None:
-    """What killed processes left goes. A sink that refuses keeps no worker from starting: each delivery finds out for itself."""
-    try:
-        await sink.sweep(_ABANDONED_S)
-    except Stopped as stopped:
-        logger.warning("the sink was not swept", extra={"cause": stopped.outcome.detail})
+async def _lines(stack: AsyncExitStack, opening: Opening, url: str, seams: Seams) -> _Lines:
+    """The connections, each opened with its first statement and closed with the worker."""
+    names = _Lines.__slots__
+    return _Lines(**{name: await stack.enter_async_context(opening(url, seams=seams, name=name)) for name in names})
+
+
+async def _sink(settings: Settings, roles: Sequence[Action], seams: Seams) -> FileSink:
+    """The sink, without what killed processes left. One that refuses keeps no worker from starting: each delivery finds out for itself."""
+    sink = FileSink(settings.sink_path, seams=seams)
+    if Action.DELIVER in roles:
+        try:
+            await sink.sweep(_ABANDONED_S)
+        except Stopped as stopped:
+            logger.warning("the sink was not swept", extra={"cause": stopped.outcome.detail})
+    return sink
 
 
 async def _made_known(stack: AsyncExitStack, settings: Settings, lines: _Lines, seams: Seams) -> None:
