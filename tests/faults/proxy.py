@@ -10,13 +10,14 @@ import socket
 import struct
 import tempfile
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import parse_qs, quote, urlsplit
 
 PORT = 5432
+Converse = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 SYNC, QUERY, PARSE, BIND, READY = b"S", b"Q", b"P", b"B", b"Z"
 
 
@@ -126,7 +127,7 @@ class _Conversation:
         """Messages up to the one that asks for a reply, and whether the statement that they run is a marked one."""
         request, marked = b"", False
         while True:
-            kind, message = await _message(self.reader)
+            kind, message = await message_from(self.reader)
             request += message
             if kind == PARSE:
                 name, text = message[5:].split(b"\0", 2)[:2]
@@ -143,7 +144,7 @@ class _Conversation:
         """The reply, up to where the server is ready again: what was committed is committed by then. Its bytes."""
         reply = b""
         while True:
-            kind, message = await _message(self.above)
+            kind, message = await message_from(self.above)
             reply += message
             if kind == READY:
                 break
@@ -156,7 +157,8 @@ class _Conversation:
         return len(reply)
 
 
-async def _message(reader: asyncio.StreamReader) -> tuple[bytes, bytes]:
+async def message_from(reader: asyncio.StreamReader) -> tuple[bytes, bytes]:
+    """The next message of the protocol, and its kind."""
     head = await reader.readexactly(5)
     return head[:1], head + await reader.readexactly(struct.unpack("!I", head[1:])[0] - 4)
 
@@ -166,18 +168,28 @@ def cutting(
     url: str, marker: bytes, cuts: Iterable[Cut | None], *, by_tcp: bool = False, closes: bool = False
 ) -> Iterator[tuple[Proxy, str]]:
     """A proxy before the server of `url`, and the address by which it is reached: a local socket, or a port of the loopback."""
-    parts = urlsplit(url)
-    server = f"{parse_qs(parts.query)['host'][0]}/.s.PGSQL.{PORT}"
+    proxy = Proxy(socket_of(url), marker, cuts, closes=closes)
+    with carried_by(proxy.converse, url, by_tcp=by_tcp) as address:
+        yield proxy, address
+
+
+def socket_of(url: str) -> str:
+    """Where the server of `url` listens."""
+    return f"{parse_qs(urlsplit(url).query)['host'][0]}/.s.PGSQL.{PORT}"
+
+
+@contextmanager
+def carried_by(converse: Converse, url: str, *, by_tcp: bool = False) -> Iterator[str]:
+    """The address of a place of our own whose connections `converse` carries, on a loop beside the test; otherwise as in `url`."""
     folder = Path(tempfile.mkdtemp(prefix="pg-"))
-    proxy = Proxy(server, marker, cuts, closes=closes)
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
 
     async def begin() -> asyncio.Server:
         if by_tcp:
-            return await asyncio.start_server(proxy.converse, "127.0.0.1", 0, limit=2**24)
-        return await asyncio.start_unix_server(proxy.converse, folder / f".s.PGSQL.{PORT}", limit=2**24)
+            return await asyncio.start_server(converse, "127.0.0.1", 0, limit=2**24)
+        return await asyncio.start_unix_server(converse, folder / f".s.PGSQL.{PORT}", limit=2**24)
 
     async def end() -> None:
         listening.close()
@@ -191,7 +203,7 @@ def cutting(
     if by_tcp:
         address = f"host=127.0.0.1&port={listening.sockets[0].getsockname()[1]}&sslmode=disable&gssencmode=disable"
     try:
-        yield proxy, parts._replace(query=address).geturl()
+        yield urlsplit(url)._replace(query=address).geturl()
     finally:
         with suppress(TimeoutError):
             asyncio.run_coroutine_threadsafe(end(), loop).result(10)
