@@ -41,6 +41,8 @@ class Books:
     jobs: Mapping[str, Job]
     sink: Path
     by_operation: Mapping[str, Mapping[UUID, Sequence[Row]]]
+    senders: Mapping[int, UUID]
+    """Whose text each POST of the ledger carries; one that ended before its text told is nobody's."""
 
     @classmethod
     def of(
@@ -52,7 +54,14 @@ class Books:
                 grouped[name] = defaultdict(list)
                 for row in rows:
                     grouped[name][row["operation_id"]].append(row)
-        return cls(tables=tables, posts=posts, jobs={job.id: job for job in jobs}, sink=sink, by_operation=grouped)
+        return cls(
+            tables=tables,
+            posts=posts,
+            jobs={job.id: job for job in jobs},
+            sink=sink,
+            by_operation=grouped,
+            senders=_senders(tables, posts),
+        )
 
     def rows(self, table: str, operation: Row) -> Sequence[Row]:
         """What a table has of an operation."""
@@ -62,18 +71,28 @@ class Books:
         return sorted(self.rows("dispatches", operation), key=lambda row: row["number"])
 
     def posts_of(self, operation: Row) -> list[PostRecord]:
-        """The POSTs of this operation's text, which no other operation has. One that was cut short shows a beginning of it."""
-        digest = bytes(operation["specification_hash"]).hex()
-        text = next(row["specification_text"] for row in self.rows("specifications", operation))
-        return [
-            post
-            for post in self.posts
-            if (post.body_sha256 == digest if post.complete else bool(post.body_text) and _begins(text, post))
+        """The POSTs of this operation's text, which no other operation has."""
+        return [post for post in self.posts if self.senders.get(post.order) == operation["operation_id"]]
+
+
+def _senders(tables: Mapping[str, Sequence[Row]], posts: Sequence[PostRecord]) -> dict[int, UUID]:
+    """A POST that was cut short is known by its reference, or by the beginning of its text if no other text begins so."""
+    digests = {bytes(row["specification_hash"]).hex(): row["operation_id"] for row in tables["operations"]}
+    dispatches = {str(row["dispatch_id"]): row["operation_id"] for row in tables["dispatches"]}
+    found = {}
+    for post in posts:
+        likely = [
+            row["operation_id"]
+            for row in tables["specifications"]
+            if not post.complete and post.body_text and row["specification_text"].startswith(post.body_text)
         ]
-
-
-def _begins(text: str, post: PostRecord) -> bool:
-    return text.startswith(post.body_text or "")
+        if post.complete and post.body_sha256 in digests:
+            found[post.order] = digests[post.body_sha256]
+        elif (reference := post.headers.get(REFERENCE)) in dispatches:
+            found[post.order] = dispatches[reference]
+        elif len(likely) == 1:
+            found[post.order] = likely[0]
+    return found
 
 
 def findings(
@@ -94,9 +113,8 @@ def findings(
 
 
 def _strangers(books: Books) -> Iterator[str]:
-    known = {post.order for operation in books.tables["operations"] for post in books.posts_of(operation)}
     for post in books.posts:
-        if post.order not in known and (post.complete or post.body_text):
+        if post.order not in books.senders and post.complete:
             yield f"S1: POST {post.order} belongs to no operation"
     if len(books.posts) > len(books.tables["dispatches"]):
         yield f"S1: {len(books.posts)} POSTs after {len(books.tables['dispatches'])} marks"

@@ -18,7 +18,7 @@ from coatcheck.store.db import Database, Row
 from memory.line import MemoryDatabase
 from memory.store import Memory, named
 from simulation.journal import Journal
-from simulation.loop import VirtualLoop
+from simulation.loop import VirtualLoop, passing
 from simulation.process import current
 from simulation.troubles import Mix, Trouble
 
@@ -66,14 +66,14 @@ class DatabaseServer:
     async def before(self, name: str) -> None:
         """On its way there."""
         if self.is_away:
-            await asyncio.sleep(self._chance.choice((0.005, 0.3, 2.0)))
+            await passing(self._chance.choice((0.005, 0.3, 2.0)))
             self._journal.strike(Trouble.DATABASE_AWAY, name)
             raise Unavailable("the database is away")
         delay_s = self._chance.uniform(0.0002, 0.004)
         if self.strikes(Trouble.DATABASE_SLOW):
             self._journal.strike(Trouble.DATABASE_SLOW, name)
             delay_s = self._chance.choice((0.2, 1.0, 4.0, 12.0))
-        await asyncio.sleep(delay_s)
+        await passing(delay_s)
         if self.strikes(Trouble.DATABASE_LOST_BEFORE):
             self._journal.strike(Trouble.DATABASE_LOST_BEFORE, name)
             raise psycopg.OperationalError("lost")
@@ -89,7 +89,7 @@ class DatabaseServer:
         if self.strikes(Trouble.DATABASE_LOST_AFTER):
             self._journal.strike(Trouble.DATABASE_LOST_AFTER, name)
             raise psycopg.OperationalError("lost")
-        await asyncio.sleep(self._chance.uniform(0.0002, 0.002))
+        await passing(self._chance.uniform(0.0002, 0.002))
 
     def carry_out_late(self, text: str, parameters: Mapping[str, Any], done: Callable[[], None] = lambda: None) -> None:
         """The session goes on without its client."""
@@ -149,4 +149,4 @@ class SimDatabase(MemoryDatabase):
     async def outlast(self) -> None:
         """Until what was sent over a broken connection is carried out."""
         while self._late:
-            await asyncio.sleep(0.05)
+            await passing(0.05)

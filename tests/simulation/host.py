@@ -14,7 +14,7 @@ from coatcheck.seams import Seams
 from coatcheck.workers.loop import Worker
 from simulation.database import DatabaseServer
 from simulation.journal import Journal
-from simulation.loop import VirtualLoop
+from simulation.loop import VirtualLoop, passing
 from simulation.process import PROCESS, Process, State
 from simulation.strikes import UnforeseenError
 
@@ -66,7 +66,7 @@ class Host:
                 # whatever a process leaves open its kernel closes
                 process.kill()
             if not self._closing:
-                await asyncio.sleep(self._chance.choice((0.05, 0.5, 3.0)))
+                await passing(self._chance.choice((0.05, 0.5, 3.0)))
 
     async def _life(self, process: Process) -> None:
         seams = self._seams_for(self, process)

@@ -273,5 +273,16 @@ class VirtualLoop(asyncio.BaseEventLoop):
         return lambda: void(self.call_soon(callback, *args, context=context))
 
 
+async def passing(seconds: float) -> None:
+    """Let so much of the running loop's time pass: it moves a clock and waits for nobody."""
+    loop = asyncio.get_running_loop()
+    over: asyncio.Future[None] = loop.create_future()
+    timer = loop.call_later(seconds, lambda: None if over.done() else over.set_result(None))
+    try:
+        await over
+    finally:
+        timer.cancel()
+
+
 def void(_: object) -> None:
     """For a callback whose answer is nobody's."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from coatcheck.seams import Connect
-from simulation.loop import VirtualLoop
+from simulation.loop import VirtualLoop, passing
 from simulation.transport import SimTransport
 from simulation.wire import SimSocket, Way, connected
 
@@ -98,16 +98,16 @@ class SimNetwork:
 
     async def resolve(self, host: str, port: int) -> list[tuple[Any, ...]]:
         """Every name is this one address."""
-        await asyncio.sleep(self.weather.resolving(host))
+        await passing(self.weather.resolving(host))
         return [(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (ADDRESS, port))]
 
     async def connect(self, made: SimSocket, address: tuple[str, int]) -> None:
         """Dial. The other side learns of it in its own process."""
         fate = self.weather.fate()
         if fate.dialling == "silence":
-            await asyncio.sleep(_SYN_S)
+            await passing(_SYN_S)
             raise TimeoutError(errno.ETIMEDOUT, "timed out")
-        await asyncio.sleep(fate.to.latency_s + fate.back.latency_s)
+        await passing(fate.to.latency_s + fate.back.latency_s)
         server = self.servers.get(address[1])
         if fate.dialling == "refused" or server is None:
             raise ConnectionRefusedError(errno.ECONNREFUSED, "refused")

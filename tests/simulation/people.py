@@ -5,8 +5,10 @@ quiescence is for; whether it did, the checker sees.
 """
 
 import random
+from collections import Counter
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -21,12 +23,14 @@ from coatcheck.store.db import Database
 from coatcheck.store.pauses import Pausable, resume
 from memory.store import Memory
 from simulation.journal import Journal
-from simulation.loop import VirtualLoop
+from simulation.loop import VirtualLoop, passing
 from simulation.service import course_of
 from simulation.troubles import Mix, Trouble
 
 Row = dict[str, Any]
 TENANTS = ("ada", "bob", "eve")
+_PATIENCE = 3
+"""How often a person takes up one message: an output that was declared wrongly stays wrong."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -41,20 +45,20 @@ class Application:
     count: int
     within_s: float
 
-    async def work(self, sleep: Callable[[float], Awaitable[None]]) -> None:
+    async def work(self) -> None:
         """All of it."""
         for number in range(self.count):
-            await sleep(self.chance.uniform(0, 2 * self.within_s / self.count))
+            await passing(self.chance.uniform(0, 2 * self.within_s / self.count))
             request = self._request(number)
             first = self.memory.enqueue(request)
             self.journal.say(f"enqueued {first['operation_id']} {first['result']}")
             assert first["result"] == "created", first
             if self.chance.random() < self.mix.rate(Trouble.ASKED_AGAIN):
-                await sleep(self.chance.uniform(0, 5))
+                await passing(self.chance.uniform(0, 5))
                 self._ask_again(request, first)
 
     def _request(self, number: int) -> Row:
-        specification = {"prompt": f"bird {number}", "sim": course_of(self.mix, self.chance)}
+        specification = {"prompt": f"bird {number}", "sim": course_of(self.mix, self.chance, self.journal)}
         now = self.memory.tables.now()
         later = {} if self.chance.random() < 0.9 else {"not_before_at": _told(now, self.chance.uniform(0, 8))}
         by = {} if self.chance.random() < 0.95 else {"dispatch_by_at": _told(now, self.chance.uniform(5, 30))}
@@ -80,8 +84,6 @@ class Application:
 
 
 def _told(now: Any, seconds: float) -> str:
-    from datetime import timedelta
-
     return str((now + timedelta(seconds=seconds)).isoformat())
 
 
@@ -96,6 +98,7 @@ class Person:
     mix: Mix
     chance: random.Random
     journal: Journal
+    _tries: Counter[tuple[UUID, int]] = field(default_factory=Counter)
 
     async def cancel_something(self) -> None:
         """Any operation, whatever its phase."""
@@ -155,7 +158,8 @@ class Person:
         operator, wishes = self.operator, list[tuple[str, Callable[[], Awaitable[object]]]]()
         phases = {row["operation_id"]: row["phase"] for row in self.memory.tables.operations}
         for row in self.memory.tables.outbox:
-            if row["parked_at"] is None or phases[row["operation_id"]] == "uncertain":
+            is_doubt = phases[row["operation_id"]] == "uncertain"
+            if row["parked_at"] is None or is_doubt or self._tries[_slot(row)] >= _PATIENCE:
                 continue
             wishes.append(self._taken_up(operator, row))
         return wishes
@@ -163,13 +167,15 @@ class Person:
     def _taken_up(self, operator: Operator, row: Row) -> tuple[str, Callable[[], Awaitable[object]]]:
         name: str = operation_text(row["operation_id"])
         lane: int = row["lane"]
+        tries, slot = self._tries, _slot(row)
         if lane == 0 and self.chance.random() < 0.5:
             return f"reobserve {name}", lambda: operator.reobserve(name, reason="look again")
         if lane > 0 and self.chance.random() < 0.5:
-            return f"redeliver {name}", lambda: operator.redeliver(name, reason="try again")
+            tries.update([slot])
+            return f"redeliver {name}", lambda: operator.redeliver(name, reason="try again", output=lane - 1)
+        tries.update([slot])
         return f"resume {name}.{lane}", lambda: operator.resume(f"{name}.{lane}", reason="mended")
 
 
-def uncertain(memory: Memory) -> list[UUID]:
-    """What waits for a decision."""
-    return [row["operation_id"] for row in memory.tables.operations if row["phase"] == "uncertain"]
+def _slot(row: Row) -> tuple[UUID, int]:
+    return row["operation_id"], row["lane"]

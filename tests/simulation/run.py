@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from coatcheck.seams import Point
 from simulation.checker import findings, unsettled
-from simulation.loop import EndedError
+from simulation.loop import EndedError, passing
 from simulation.troubles import Trouble
 from simulation.world import World
 
@@ -75,7 +75,7 @@ def _outcome(world: World, found: list[str]) -> Outcome:
 async def _story(world: World, found: list[str]) -> None:
     world.journal.say(f"mix: {world.mix.told}")
     lives = await world.begin()
-    enqueuing = asyncio.create_task(world.application.work(asyncio.sleep))
+    enqueuing = asyncio.create_task(world.application.work())
     await _faults(world)
     await enqueuing
     await _heal(world)
@@ -94,7 +94,7 @@ async def _faults(world: World) -> None:
     chance = world.chance_of("director")
     ends_at = world.loop.time() + FAULTS_S
     while world.loop.time() < ends_at:
-        await asyncio.sleep(chance.uniform(0.5, 1.5))
+        await passing(chance.uniform(0.5, 1.5))
         for host in world.hosts:
             _strike(world, chance, host)
         await _strike_all(world, chance)
@@ -122,7 +122,7 @@ async def _strike_all(world: World, chance: random.Random) -> None:
     if chance.random() < world.mix.rate(Trouble.SERVICE_AWAY):
         world.journal.strike(Trouble.SERVICE_AWAY)
         await world.service.stop()
-        await asyncio.sleep(chance.choice((0.2, 2.0, 8.0)))
+        await passing(chance.choice((0.2, 2.0, 8.0)))
         await world.service.start()
     if chance.random() < world.mix.rate(Trouble.CANCELLED):
         await world.person.cancel_something()
@@ -149,7 +149,7 @@ async def _settle(world: World) -> list[str]:
     while left := unsettled(world.memory.tables):
         if world.loop.time() > ends_at:
             return [f"liveness: {each}" for each in left]
-        await asyncio.sleep(1.0)
+        await passing(1.0)
         await world.person.resume_account()
         await world.person.decide_something()
     return []

@@ -4,6 +4,10 @@ import random
 from collections.abc import Mapping
 from typing import Any, Final
 
+from coatcheck.sim import Role, Rule, SimulatedService
+from coatcheck.sim.director import Situation
+from coatcheck.sim.faults import Fault
+from simulation.journal import Journal
 from simulation.troubles import Mix, Trouble
 
 _NO_REPLY: Final = (
@@ -87,12 +91,39 @@ _ROLES: Final[Mapping[Trouble, tuple[str, tuple[dict[str, Any], ...]]]] = {
     Trouble.OUTPUT: ("output", _OUTPUTS),
     Trouble.LIST: ("list", _LISTS),
 }
+_TOLD: Final = {
+    Role.CREATE: Trouble.CREATE,
+    Role.LOOK: Trouble.LOOK,
+    Role.OUTPUT: Trouble.OUTPUT,
+    Role.LIST: Trouble.LIST,
+    Role.JOB: Trouble.COURSE,
+}
 _OUTCOMES: Final = ("failed", "moderated", "cancelled", "expired")
 _EARLY: Final = (
     {"kind": "drop_before_body"},
     {"kind": "stall_before_body", "seconds": 3},
     {"kind": "early_reply", "status": 413},
 )
+
+
+def overheard(service: SimulatedService, journal: Journal) -> None:
+    """Let the journal know of every fault that the service chose."""
+    director = service._world.director
+    choose, early = director.choose, director.early
+
+    def choosing(situation: Situation, own: tuple[Rule, ...] = ()) -> Fault | None:
+        fault = choose(situation, own)
+        if fault is not None:
+            journal.strike(_TOLD[situation.role], f"{fault.kind} {fault.status or ''}")
+        return fault
+
+    def choosing_early() -> Fault | None:
+        fault = early()
+        if fault is not None:
+            journal.strike(Trouble.CREATE, fault.kind)
+        return fault
+
+    director.choose, director.early = choosing, choosing_early  # type: ignore[method-assign]
 
 
 def script_of(mix: Mix, chance: random.Random, *, echoes: bool) -> dict[str, Any]:
@@ -118,9 +149,10 @@ def script_of(mix: Mix, chance: random.Random, *, echoes: bool) -> dict[str, Any
     return {"rules": early, "mix": odds, "service": service}
 
 
-def course_of(mix: Mix, chance: random.Random) -> dict[str, Any]:
+def course_of(mix: Mix, chance: random.Random, journal: Journal) -> dict[str, Any]:
     """How one job goes."""
     course: dict[str, Any] = {"outputs": chance.choice((1, 1, 1, 2, 3))}
     if chance.random() < mix.rate(Trouble.COURSE):
         course["outcome"] = chance.choice(_OUTCOMES)
+        journal.strike(Trouble.COURSE, course["outcome"])
     return course

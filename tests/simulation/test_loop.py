@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from simulation.loop import EndedError, VirtualLoop
+from simulation.loop import EndedError, VirtualLoop, passing
 from simulation.process import PROCESS, Process
 
 
@@ -15,7 +15,7 @@ def test_a_day_of_sleep_takes_no_time() -> None:
     began = time.monotonic()
 
     async def story() -> float:
-        await asyncio.sleep(86_400)
+        await passing(86_400)
         return loop.time()
 
     assert loop.run_until_complete(story()) == 1_000 + 86_400
@@ -29,7 +29,7 @@ def test_timers_of_one_instant_run_in_the_order_in_which_they_were_set() -> None
     async def story() -> None:
         for number in range(20):
             loop.call_at(1_005.0, told.append, number)
-        await asyncio.sleep(5)
+        await passing(5)
 
     loop.run_until_complete(story())
     assert told == list(range(20))
@@ -53,7 +53,7 @@ def test_a_run_without_an_end_is_ended(limits: dict[str, int], words: str) -> No
 
     async def story() -> None:
         while True:
-            await asyncio.sleep(1)
+            await passing(1)
 
     with pytest.raises(EndedError, match=words):
         loop.run_until_complete(story())
@@ -77,7 +77,7 @@ class Told:
     async def _count(self, name: str) -> None:
         try:
             while True:
-                await asyncio.sleep(1)
+                await passing(1)
                 self.counts[name] += 1
         finally:
             self.counts[name] += 1_000
@@ -90,9 +90,9 @@ def test_a_killed_process_does_nothing_more_not_even_what_stands_in_its_finally(
     async def story() -> None:
         told.begin(one)
         told.begin(Process("two"))
-        await asyncio.sleep(10.5)
+        await passing(10.5)
         one.kill()
-        await asyncio.sleep(10)
+        await passing(10)
 
     loop.run_until_complete(story())
     assert told.counts == {"one": 10, "two": 20}
@@ -105,10 +105,10 @@ def test_a_stopped_process_goes_on_where_it_was() -> None:
 
     async def story() -> None:
         told.begin(one)
-        await asyncio.sleep(3.5)
+        await passing(3.5)
         loop.pass_time(one, 100)
         assert told.counts["one"] == 3
-        await asyncio.sleep(3)
+        await passing(3)
 
     loop.run_until_complete(story())
     assert loop.time() == pytest.approx(1_106.5)
@@ -121,7 +121,7 @@ def test_a_process_is_stopped_in_the_middle_of_a_step_while_the_others_go_on() -
     told, one, seen = Told(loop), Process("one"), list[int]()
 
     async def struck() -> None:
-        await asyncio.sleep(2.5)
+        await passing(2.5)
         before = told.counts["two"]
         loop.pass_time(one, 50)
         seen.append(told.counts["two"] - before)

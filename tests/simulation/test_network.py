@@ -1,6 +1,5 @@
 """The real wire, the real GETs and the real simulated service, talking over a network that is simulated too."""
 
-import asyncio
 import contextvars
 import json
 import random
@@ -16,7 +15,7 @@ from coatcheck.provider.progress import Progress
 from coatcheck.provider.wire import SendWindow, post
 from coatcheck.seams import Seams
 from coatcheck.sim import SimulatedService
-from simulation.loop import VirtualLoop
+from simulation.loop import VirtualLoop, passing
 from simulation.network import Fate, SimNetwork, Weather
 from simulation.process import PROCESS, Process
 from simulation.seeded import seams_of
@@ -108,7 +107,7 @@ def test_faults_on_the_way_end_the_post_with_what_really_happened(
     async def story(scene: Scene) -> None:
         exchange = await scene.post()
         assert (exchange.failure, exchange.stage) == (failure, stage)
-        await asyncio.sleep(2_000)
+        await passing(2_000)
         assert len(scene.service.ledger.posts) == posts
 
     Scene(weather).play(story)
@@ -133,9 +132,9 @@ def test_a_killed_sender_s_bytes_arrive_if_they_were_on_the_line_and_are_dropped
         context.run(PROCESS.set, sender)
         scene.loop.create_task(scene.post(), context=context)
         while not any(end.way.count for end in scene.network._sockets.values()):
-            await asyncio.sleep(0.001)
+            await passing(0.001)
         sender.kill()
-        await asyncio.sleep(100)
+        await passing(100)
         assert len(scene.service.ledger.posts) == posts
 
     Scene(Bad(stall_at=0 if stall_s else None, stall_s=stall_s)).play(story)

@@ -33,7 +33,7 @@ from simulation.network import SimNetwork
 from simulation.people import Application, Person
 from simulation.process import Process
 from simulation.seeded import SimClock, now_of, seams_of
-from simulation.service import script_of
+from simulation.service import overheard, script_of
 from simulation.strikes import PointFaults, PointsPassed
 from simulation.troubles import Mix, Trouble
 from simulation.weather import DrawnWeather
@@ -78,6 +78,7 @@ class World:
         self.service = SimulatedService(
             seams=self._seams("service"), seed=seed, script=Script.parse(script), host="service.example", port=8000
         )
+        overheard(self.service, self.journal)
         self.application = Application(
             memory=self.memory,
             loop=self.loop,
