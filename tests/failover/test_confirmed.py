@@ -17,7 +17,7 @@ def test_no_acknowledged_write_is_lost_and_nothing_is_sent_twice(
     cold: Cold, sim: ThreadedService, folder: Path, confirmed: int, figures: Report
 ) -> None:
     """By turns: a person resumes, or promotion is said to be safe; the workers live on, or died with the primary."""
-    is_safe, with_workers = confirmed % 2 == 1, confirmed % 4 >= 2
+    is_safe, with_workers = confirmed % 2 == 0, confirmed % 4 >= 2
     with trial_of(cold, sim, folder, synchronous=True) as trial:
         trial.stage.rows("update coatcheck.providers set doubt_limit = null returning name")
         trial.work(COATCHECK_PROMOTION_IS_SAFE=str(is_safe).lower())

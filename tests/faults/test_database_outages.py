@@ -1,7 +1,10 @@
 """PostgreSQL crashes and loses connections under load, and no worker is restarted for it: they go on, and both books agree in the end."""
 
+import os
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -11,12 +14,13 @@ from coatcheck.devdb import DevPostgres
 from coatcheck.seams import Seams
 from coatcheck.sim import ThreadedService
 from coatcheck.store import schema
+from failover.pair import children
 from faults.child import Child
 from faults.stage import LEASES_OVER_S, Stage
+from figures import Report, Scale
 from waiting import until
 
-OPERATIONS = 150
-OUTAGES = 3
+PER_OUTAGE = 50
 GOES_ON_WITHIN_S = 10.0
 BUSY = {"queued_s": 0.1, "processing_s": 0.2, "create": {"kind": "stall", "seconds": 0.2}}
 DONE = "select count(*) from coatcheck.operations where phase not in ('prepared', 'dispatching')"
@@ -54,16 +58,18 @@ def until_done(stage: Stage, count: int, *, within_s: float) -> None:
     until(lambda: done(stage) >= count, deadline_s=within_s)
 
 
-def struck_under_load(stage: Stage, strike: Callable[[], None]) -> None:
+def struck_under_load(stage: Stage, strike: Callable[[], None], outages: int) -> None:
     """Two workers, operations coming in, and `strike` befalling the database again and again as they proceed."""
     workers = [stage.worker(until_idle=False, COATCHECK_CONCURRENCY__DISPATCH="8") for _ in range(2)]
-    for number in range(1, OUTAGES + 1):
-        stage.enqueue(BUSY, count=OPERATIONS // OUTAGES)
-        until_done(stage, number * OPERATIONS // (OUTAGES + 2), within_s=30)
+    ended = 0
+    for _ in range(outages):
+        stage.enqueue(BUSY, count=PER_OUTAGE)
+        until_done(stage, ended + PER_OUTAGE // 2, within_s=60)
         before = done(stage)
         strike()
         stage.reconnect()
         until_done(stage, before + 1, within_s=GOES_ON_WITHIN_S)
+        ended = before
     at_rest(stage)
     drained(workers)
 
@@ -86,10 +92,10 @@ def drained(workers: list[Child]) -> None:
         assert worker.ended() == 0, worker.talk
 
 
-def every_operation_ended_rightly(stage: Stage) -> None:
+def every_operation_ended_rightly(stage: Stage, outages: int) -> None:
     stage.check()
     record = stage.record()
-    assert len(record.operations) == OPERATIONS
+    assert len(record.operations) == outages * PER_OUTAGE
     # no reply was lost, only connections to the database: what is in doubt was marked and never sent
     for operation_id, operation in record.operations.items():
         posts = len(record.posts_of(operation_id))
@@ -97,23 +103,83 @@ def every_operation_ended_rightly(stage: Stage) -> None:
             ("accepted", "delivered", 1),
             ("uncertain", "not_started", 0),
         }
-    assert len(record.posts) > OPERATIONS * 0.9
+    assert len(record.posts) > len(record.operations) * 0.9
 
 
+def restarted(server: DevPostgres) -> None:
+    server.restart("immediate")
+
+
+def killed(server: DevPostgres) -> None:
+    """The first of its processes alone: the others notice."""
+    postmaster = server.pid
+    assert postmaster is not None
+    rest = children(postmaster)
+    os.kill(postmaster, signal.SIGKILL)
+    # the memory that they share is in use until the last one has noticed
+    until(lambda: not any(Path(f"/proc/{each}").exists() for each in rest))
+    server.start()
+
+
+def killed_in_one_of_its_sessions(server: DevPostgres) -> None:
+    """Then the server ends all others and recovers by itself."""
+    with psycopg.connect(server.url(), autocommit=True) as connection:
+        found = connection.execute(
+            "select pid from pg_stat_activity where application_name like 'coatcheck%'"
+        ).fetchall()
+        os.kill(found[0][0], signal.SIGKILL)
+        until(lambda: is_gone(connection))
+    until(lambda: answers(server))
+
+
+def is_gone(connection: psycopg.Connection[Any]) -> bool:
+    try:
+        connection.execute("select 1")
+    except psycopg.OperationalError:
+        return True
+    return False
+
+
+def answers(server: DevPostgres) -> bool:
+    try:
+        psycopg.connect(server.url()).close()
+    except psycopg.OperationalError:
+        return False
+    return True
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("crash", [restarted, killed, killed_in_one_of_its_sessions])
 def test_a_server_that_crashes_again_and_again_costs_no_post_and_no_id(
-    own_stage: Stage, own_server: DevPostgres
+    own_stage: Stage,
+    own_server: DevPostgres,
+    crash: Callable[[DevPostgres], None],
+    figures: Report,
+    lab_scale: Scale,
 ) -> None:
-    struck_under_load(own_stage, lambda: own_server.restart("immediate"))
-    every_operation_ended_rightly(own_stage)
+    outages = lab_scale(ci=2, lab=14)
+    struck_under_load(own_stage, lambda: crash(own_server), outages)
+    every_operation_ended_rightly(own_stage, outages)
+    figures("crash restarts", outages)
 
 
-def test_connections_that_are_terminated_in_storms_cost_no_post_and_no_id(stage: Stage) -> None:
+@pytest.mark.timeout(600)
+def test_connections_that_are_terminated_in_storms_cost_no_post_and_no_id(
+    stage: Stage, figures: Report, lab_scale: Scale
+) -> None:
+    outages = lab_scale(ci=3, lab=10)
+    terminated = 0
+
     def storm() -> None:
+        nonlocal terminated
         for _ in range(20):
-            stage.rows(
-                "select pg_terminate_backend(pid) from pg_stat_activity"
-                " where datname = current_database() and application_name like 'coatcheck%%'"
+            terminated += len(
+                stage.rows(
+                    "select pg_terminate_backend(pid) from pg_stat_activity"
+                    " where datname = current_database() and application_name like 'coatcheck%%'"
+                )
             )
 
-    struck_under_load(stage, storm)
-    every_operation_ended_rightly(stage)
+    struck_under_load(stage, storm, outages)
+    every_operation_ended_rightly(stage, outages)
+    figures("backend kills", terminated)

@@ -14,6 +14,7 @@ import postgres
 from coatcheck.core import events as ev
 from coatcheck.core.actions import Action
 from coatcheck.store.statements import statement
+from figures import Report
 from store.ground import ACCOUNT, Ground
 
 ROWS: LiteralString = """
@@ -71,7 +72,9 @@ def undone(connection: psycopg.Connection[Any]) -> Iterator[None]:
 
 @pytest.mark.parametrize("plan", ["custom", "generic"])
 @pytest.mark.parametrize("statistics", ["empty", "stale", "fresh"])
-def test_a_claim_never_takes_more_than_it_has_room_for(database: postgres.Database, statistics: str, plan: str) -> None:
+def test_a_claim_never_takes_more_than_it_has_room_for(
+    database: postgres.Database, statistics: str, plan: str, figures: Report
+) -> None:
     """Under all 32 settings of what the planner may use."""
     with database.connect() as connection:
         connection.execute("alter table coatcheck.outbox set (autovacuum_enabled = false)")
@@ -92,6 +95,7 @@ def test_a_claim_never_takes_more_than_it_has_room_for(database: postgres.Databa
                 actions = sorted(str(row[2]) for row in claimed if row[0] is not None)
                 assert actions == [*["dispatch"] * ROOM, *["observe"] * ROOM, *["reconcile"] * ROOM], switches
                 assert len({row[0] for row in taken(claimed)}) == 3 * ROOM
+                figures("planner settings tried", 1)
 
 
 SUSPECTS: LiteralString = """
@@ -101,7 +105,7 @@ where lane = 0 and lease_token % 50 = 0 and action <> 'reconcile'"""
 
 @pytest.mark.parametrize("plan", ["custom", "generic"])
 def test_a_suspect_is_taken_alone_under_every_plan_and_only_by_who_has_nothing_in_hand(
-    database: postgres.Database, plan: str
+    database: postgres.Database, plan: str, figures: Report
 ) -> None:
     with database.connect() as connection:
         connection.execute(ROWS, [500])
@@ -118,6 +122,7 @@ def test_a_suspect_is_taken_alone_under_every_plan_and_only_by_who_has_nothing_i
                 others = taken(connection.execute(text, {**wanted(ROOM), "is_free": False}, prepare=True).fetchall())
                 assert len(others) == 3 * ROOM
                 assert {(row[SUSPECT], row[-1]) for row in others} == {(False, True)}
+                figures("planner settings tried", 1)
 
 
 def test_the_popular_shape_takes_everything_under_some_plan(database: postgres.Database) -> None:
