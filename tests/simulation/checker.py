@@ -130,6 +130,15 @@ def _posts(books: Books, operation: Row) -> Iterator[str]:
     for post, at in zip(posts, marked, strict=False):
         if datetime.fromisoformat(post.at) < at:
             yield f"S1: POST {post.order} arrived before its mark was committed"
+    for post in posts:
+        arrived_at = datetime.fromisoformat(post.at)
+        if not any(at <= arrived_at <= at + SENT_WITHIN for at in marked):
+            yield f"S1: POST {post.order} arrived when nothing could arrive any more"
+    for row in books.rows("history", operation):
+        if row["event"] in {"proven_absent", "redispatch_authorised"}:
+            late = sum(datetime.fromisoformat(post.at) > row["at"] for post in posts)
+            if late > sum(at > row["at"] for at in marked):
+                yield f"S2: a POST arrived after {row['event']} although it was sent before"
     created = [post for post in posts if post.created]
     if len(created) > operation["authorisation"]:
         yield f"S2: {len(created)} jobs were created under {operation['authorisation']} authorisations"
@@ -171,7 +180,7 @@ def _doubts(books: Books, operation: Row) -> Iterator[str]:
     for row in books.rows("history", operation):
         if row["from_phase"] == "dispatching" and row["to_phase"] == "prepared" and row["event"] not in REPLIES:
             yield f"S3: {row['event']} led from dispatching to prepared"
-        if row["event"] == "lease_ended" and (row["from_phase"], row["to_phase"]) != ("dispatching", "uncertain"):
+        if row["event"] == "became_uncertain" and row["to_phase"] != "uncertain":
             yield f"S3: the end of a lease led from {row['from_phase']} to {row['to_phase']}"
 
 
@@ -308,6 +317,15 @@ def _sink(books: Books) -> Iterator[str]:
         owner = names.get(path.parent.name)
         if owner is None or owner["delivery_state"] == "delivered":
             yield f"left behind: {path.name} is nobody's"
+
+
+def spooled(home: Path) -> list[str]:
+    """Ends of POSTs that lie on the disk although everybody had time to save them."""
+    return [
+        f"lost: {path.name} holds replies that nobody saved"
+        for path in sorted((home / "spool").glob("*.jsonl"))
+        if path.stat().st_size
+    ]
 
 
 def _path(uri: str) -> Path:

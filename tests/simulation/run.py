@@ -5,13 +5,14 @@ assert not found.findings
 """
 
 import asyncio
+import hashlib
 import random
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from coatcheck.seams import Point
-from simulation.checker import findings, unsettled
+from simulation.checker import findings, spooled, unsettled
 from simulation.loop import EndedError, passing
 from simulation.troubles import Trouble
 from simulation.world import World
@@ -84,9 +85,19 @@ async def _story(world: World, found: list[str]) -> None:
         await host.close()
     await asyncio.gather(*lives)
     await world.service.stop()
-    world.journal.say(f"tables {world.memory.digest()}")
+    world.journal.say(f"tables {_digest(world)}")
     found += [f"surprise: {each}" for host in world.hosts for each in host.surprises]
+    found += spooled(world.settings.home)
     found += findings(world.memory.snapshot(), world.service.ledger.posts, world.service.jobs, world.settings.sink_path)
+
+
+def _digest(world: World) -> str:
+    """A hash of all tables, whose folder's name is the only word in them that is another in every run."""
+    told = [
+        (name, [sorted((column, str(value)) for column, value in row.items()) for row in rows])
+        for name, rows in world.memory.snapshot().items()
+    ]
+    return hashlib.sha256(repr(told).replace(str(world.folder), "").encode()).hexdigest()
 
 
 async def _faults(world: World) -> None:
