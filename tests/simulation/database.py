@@ -24,6 +24,15 @@ from simulation.troubles import Mix, Trouble
 
 _LATE_S = 1.5
 """Within the two seconds for which production outlasts a session."""
+_SLOW_S = (0.2, 1.0, 4.0, 12.0)
+_HEARD_LATER = 0.3
+"""The share of answers that take a while, so that its sender may be killed between the effect and the answer."""
+_ON_THE_WAY = (
+    Trouble.DATABASE_SLOW,
+    Trouble.DATABASE_LOST_BEFORE,
+    Trouble.DATABASE_AGAIN,
+    Trouble.DATABASE_SHUT,
+)
 _AGAIN: Sequence[type[psycopg.Error]] = (
     psycopg.errors.SerializationFailure,
     psycopg.errors.DeadlockDetected,
@@ -69,18 +78,21 @@ class DatabaseServer:
             await passing(self._chance.choice((0.005, 0.3, 2.0)))
             self._journal.strike(Trouble.DATABASE_AWAY, name)
             raise Unavailable("the database is away")
-        delay_s = self._chance.uniform(0.0002, 0.004)
-        if self.strikes(Trouble.DATABASE_SLOW):
-            self._journal.strike(Trouble.DATABASE_SLOW, name)
-            delay_s = self._chance.choice((0.2, 1.0, 4.0, 12.0))
-        await passing(delay_s)
-        if self.strikes(Trouble.DATABASE_LOST_BEFORE):
-            self._journal.strike(Trouble.DATABASE_LOST_BEFORE, name)
-            raise psycopg.OperationalError("lost")
-        for trouble, errors in ((Trouble.DATABASE_AGAIN, _AGAIN), (Trouble.DATABASE_SHUT, _SHUT)):
-            if self.strikes(trouble):
-                self._journal.strike(trouble, name)
-                raise self._chance.choice(errors)("struck")
+        trouble = self._mix.drawn(self._chance.random(), _ON_THE_WAY)
+        await passing(
+            self._chance.choice(_SLOW_S) if trouble is Trouble.DATABASE_SLOW else self._chance.uniform(0.0002, 0.004)
+        )
+        if trouble is not None:
+            self._journal.strike(trouble, name)
+        match trouble:
+            case Trouble.DATABASE_LOST_BEFORE:
+                raise psycopg.OperationalError("lost")
+            case Trouble.DATABASE_AGAIN:
+                raise self._chance.choice(_AGAIN)("struck")
+            case Trouble.DATABASE_SHUT:
+                raise self._chance.choice(_SHUT)("struck")
+            case _:
+                pass
 
     async def after(self, name: str) -> None:
         """It took effect; on its way back."""
@@ -89,7 +101,8 @@ class DatabaseServer:
         if self.strikes(Trouble.DATABASE_LOST_AFTER):
             self._journal.strike(Trouble.DATABASE_LOST_AFTER, name)
             raise psycopg.OperationalError("lost")
-        await passing(self._chance.uniform(0.0002, 0.002))
+        if self._chance.random() < _HEARD_LATER:
+            await passing(self._chance.uniform(0.0002, 0.01))
 
     def carry_out_late(self, text: str, parameters: Mapping[str, Any], done: Callable[[], None] = lambda: None) -> None:
         """The session goes on without its client."""

@@ -231,7 +231,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         try:
             delay_s = self.disk(func)
             said = func(*args)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - whatever a thread raises is its caller's
             settle, said = answer.set_exception, error
         self.call_later(delay_s, lambda: None if answer.done() else settle(said))
         return answer

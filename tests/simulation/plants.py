@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 from unittest import mock
 
+from coatcheck.app.reconciling import operator
 from coatcheck.core import events as ev
 from coatcheck.core.actions import Action, Aim
 from coatcheck.core.machine import advance
@@ -66,8 +67,6 @@ def sends_after_lease() -> contextlib.AbstractContextManager[object]:
 
 def ignores_quiescence() -> contextlib.AbstractContextManager[object]:
     """A person's proof of absence is taken although something may still arrive."""
-    from coatcheck.app.reconciling import operator
-
     original = operator.event_of
 
     def event_of(*given: Any, **named: Any) -> Any:
@@ -126,7 +125,7 @@ def sends_late() -> contextlib.AbstractContextManager[object]:
 
         with (
             mock.patch.object(dispatch, "SendWindow", wide),
-            mock.patch.object(line.Line, "expire", lambda *_: None),
+            mock.patch.object(line.Line, "expire", return_value=None),
         ):
             yield
 

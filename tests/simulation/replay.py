@@ -17,11 +17,9 @@ def main() -> int:
     logging.disable(logging.CRITICAL)
     outcome = play(asked.seed, keeps=True)
     lines = [line for line in outcome.lines if asked.about in line]
-    for line in lines[-asked.last :]:
-        print(line)
-    print(f"seed {asked.seed}: {outcome.events} events, {outcome.steps} steps, hash {outcome.digest}", file=sys.stderr)
-    for finding in outcome.findings:
-        print(finding, file=sys.stderr)
+    sys.stdout.writelines(f"{line}\n" for line in lines[-asked.last :])
+    told = f"seed {asked.seed}: {outcome.events} events, {outcome.steps} steps, hash {outcome.digest}"
+    sys.stderr.writelines(f"{line}\n" for line in (told, *outcome.findings))
     return 1 if outcome.findings else 0
 
 

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 
 from coatcheck.seams import Point
 from simulation.checker import findings, spooled, unsettled
+from simulation.host import Host
 from simulation.loop import EndedError, passing
 from simulation.troubles import Trouble
 from simulation.world import World
 
-FAULTS_S = 45.0
+FAULTS_S = 32.0
 """How long things go wrong."""
 HEALED_S = 400.0
 """Within how long after that all that is owed has come about."""
@@ -111,10 +112,7 @@ async def _faults(world: World) -> None:
         await _strike_all(world, chance)
 
 
-def _strike(world: World, chance: random.Random, host: object) -> None:
-    from simulation.host import Host
-
-    assert isinstance(host, Host)
+def _strike(world: World, chance: random.Random, host: Host) -> None:
     for trouble in (Trouble.KILL, Trouble.STOP, Trouble.DRAIN):
         if chance.random() < world.mix.rate(trouble) and host.process is not None:
             world.journal.strike(trouble, host.process.name)

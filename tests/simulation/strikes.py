@@ -68,10 +68,9 @@ class PointFaults(Faults):
         self._passed.counts[point] += 1
         self._journal.say(f"{point.name} {count or ''} {_task()}")
         weight = 8.0 / (1 + self._passed.counts[point] / 20)
-        for trouble in _AT_POINTS:
-            if self._chance.random() < self._mix.rate(trouble) * weight:
-                self._strike(trouble, point)
-                return
+        trouble = self._mix.drawn(self._chance.random() / weight, _AT_POINTS)
+        if trouble is not None:
+            self._strike(trouble, point)
 
     def _strike(self, trouble: Trouble, point: Point) -> None:
         self._passed.struck[point] += 1

@@ -5,7 +5,7 @@ Runs in which few classes act often find what runs in which all act a little nev
 
 import enum
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
@@ -119,6 +119,15 @@ class Mix:
     def rate(self, trouble: Trouble) -> float:
         """How often it strikes now."""
         return 0.0 if self.is_healed else self._rates[trouble]
+
+    def drawn(self, number: float, among: Sequence[Trouble]) -> Trouble | None:
+        """Which of these strikes, if any does, by one number that was drawn between 0 and 1."""
+        if not self.is_healed:
+            for trouble in among:
+                number -= self._rates[trouble]
+                if number < 0:
+                    return trouble
+        return None
 
     def heal(self) -> None:
         """From now on nothing goes wrong."""

@@ -85,8 +85,8 @@ class World:
             mix=self.mix,
             chance=self.chance_of("application"),
             journal=self.journal,
-            count=chance.randint(6, 16),
-            within_s=20.0,
+            count=chance.randint(5, 13),
+            within_s=15.0,
         )
         self.person = self._person()
         self.hosts = [self._host(number) for number in range(chance.choice((1, 2, 2, 3)))]
@@ -171,7 +171,7 @@ class World:
             for module in (file_sink, spool_folder, spool_own):
                 stack.enter_context(mock.patch.object(module, "os", system))
             for module in (workplace, asking):
-                stack.enter_context(mock.patch.object(module, "secure_context", lambda: _TLS))
+                stack.enter_context(mock.patch.object(module, "secure_context", return_value=_TLS))
             # aiohttp's own pool counts the age of idle connections by the machine's clock
             stack.enter_context(mock.patch("aiohttp.connector.monotonic", self.loop.time))
             yield
