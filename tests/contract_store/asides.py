@@ -9,7 +9,7 @@ from coatcheck.core.operation import OperationId
 from coatcheck.core.steps import Boundary, Incident
 from coatcheck.store import doubts, orphans
 from coatcheck.store.budgets import KEPT, Budget, LookReport, _wish, report_looks
-from coatcheck.store.ends import end_of
+from coatcheck.store.ends import end_of, installation_of
 from coatcheck.store.incidents import Note, note
 from coatcheck.store.operations import find, load_deliveries
 from coatcheck.store.pauses import Pausable, listed, pause, resume
@@ -136,6 +136,7 @@ def _operations(twin: Twin, chances: Chances, most: int) -> Sequence[OperationId
 async def _reads(twin: Twin, chances: Chances) -> None:
     found = _operations(twin, chances, 3)
     await load_deliveries(twin, found)
+    await installation_of(twin)
     for operation_id in found:
         await find(twin, operation_id, chances.pick((None, *TENANTS)))
         parameters = {"operation_id": operation_id, "lane": chances.random.randrange(2)}
@@ -161,7 +162,7 @@ async def _reads_doubts(twin: Twin, chances: Chances) -> None:
 
 
 async def _resolves_an_orphan(twin: Twin, chances: Chances) -> None:
-    jobs = [row for row in twin.memory.tables.remote_jobs if row["role"] == "orphan" or chances.one_in(8)]
+    jobs = [row for row in twin.memory.tables.remote_jobs if row["role"] == "orphan" or chances.one_in(4)]
     for job in chances.some(jobs, 1):
         await orphans.resolve(
             twin,

@@ -63,6 +63,7 @@ class Course:
             except psycopg.IntegrityError as error:
                 # what a constraint refuses, both refused, and nothing of it is left in either
                 self.told.append(type(error).__name__)
+        self.twin.compare("all")
 
     def last(self) -> str:
         """The steps that led here."""
@@ -153,7 +154,7 @@ class Course:
     # -- saves ---------------------------------------------------------------------------------------------------------
 
     async def _happens(self) -> None:
-        """One to three events of a kind, each of another operation, saved as one batch."""
+        """One event each of some operations, saved in a batch for each kind."""
         hand, chances = self.chances.pick(self.hands), self.chances
         ids = list(self.twin.memory.tables.operations.rows)
         if not ids:
@@ -167,10 +168,8 @@ class Course:
             step = advance(operation, event(chances, operation), operation.read_at)
             if isinstance(step, Step):
                 steps.append((operation, step))
-        if steps:
-            kind = type(steps[0][1])
-            batch = [self._save(operation, step) for operation, step in steps if type(step) is kind]
-            await self._write(hand, batch)
+        for kind in {type(step): None for _, step in steps}:
+            await self._write(hand, [self._save(operation, step) for operation, step in steps if type(step) is kind])
 
     async def _write(self, hand: Hand, batch: Sequence[Save]) -> None:
         writes: dict[type, Callable[..., Coroutine[Any, Any, Any]]] = {

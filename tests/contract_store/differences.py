@@ -11,8 +11,6 @@ State = Mapping[str, Sequence[Row]]
 
 OPEN = {"lease_token"}
 """Columns whose values are each store's own affair, as far as they are compared at all."""
-OWN = {"installation": {"installation_id"}}
-"""What tells one installation from another."""
 
 
 class Diverged(AssertionError):
@@ -31,12 +29,13 @@ def compared(value: Any) -> Any:
 def difference(memory: State, postgresql: State) -> str | None:
     """The first difference, None where there is none."""
     for table, key in KEYS.items():
-        ours, theirs = _by_key(table, key, memory[table]), _by_key(table, key, postgresql[table])
+        ours, theirs = _by_key(key, memory[table]), _by_key(key, postgresql[table])
         if ours.keys() != theirs.keys():
             return f"{table}: memory alone has {ours.keys() - theirs.keys()}, PostgreSQL alone {theirs.keys() - ours.keys()}"
         for each, row in ours.items():
-            if row != theirs[each]:
-                return f"{table} {each}: {_columns(row, theirs[each])}"
+            other = theirs[each]
+            if row != other and (told := _columns(_shown(row), _shown(other))):
+                return f"{table} {each}: {told}"
     return None
 
 
@@ -50,17 +49,16 @@ def answers_differ(memory: Sequence[Row], postgresql: Sequence[Row]) -> str | No
     return None
 
 
-def _by_key(table: str, key: Sequence[str], rows: Sequence[Row]) -> dict[Any, Row]:
-    hidden = OPEN | OWN.get(table, set())
-    return {tuple(row[name] for name in key): _shown(row, hidden) for row in rows}
+def _by_key(key: Sequence[str], rows: Sequence[Row]) -> dict[Any, Row]:
+    return {tuple(row[name] for name in key): row for row in rows}
 
 
-def _shown(row: Row, hidden: set[str]) -> Row:
-    return {name: compared(value) for name, value in row.items() if name not in hidden}
+def _shown(row: Row) -> Row:
+    return {name: compared(value) for name, value in row.items() if name not in OPEN}
 
 
 def _sorted(rows: Sequence[Row]) -> list[Row]:
-    shown = [_shown(row, OPEN) for row in rows]
+    shown = [_shown(row) for row in rows]
     return sorted(
         shown, key=lambda row: str([row.get(name) for name in ("operation_id", "lane", "kind", "output_index")])
     )

@@ -8,12 +8,14 @@ from coatcheck.core.operation import CancelAnswer, DispatchId, Operation, Phase,
 from contract_store.chances import JOBS, Chances
 
 Maker = Callable[[Chances, Operation], ev.Event]
-_STATES = (*RenderState, RenderState.SUCCEEDED, RenderState.SUCCEEDED, RenderState.RENDERING, None)
+_STATES = (*RenderState, *(RenderState.SUCCEEDED,) * 8, RenderState.RENDERING, None)
 
 
 def event(chances: Chances, operation: Operation) -> ev.Event:
     """The next event of an operation."""
     fitting = _FITTING.get(operation.phase, ())
+    if operation.render_state is RenderState.SUCCEEDED and operation.output_count and chances.one_in(2):
+        fitting = _DUE
     return chances.pick(fitting if fitting and not chances.one_in(5) else _ALL)(chances, operation)
 
 
@@ -186,7 +188,8 @@ def _adopt(chances: Chances, operation: Operation) -> ev.Event:
     orphans = [
         row["remote_job_id"] for row in chances.tables.remote_jobs if row["operation_id"] == operation.operation_id
     ]
-    job = RemoteJobId(chances.pick(orphans)) if orphans else _job(chances, operation)
+    known = orphans if orphans and chances.one_in(2) else [row["remote_job_id"] for row in chances.tables.remote_jobs]
+    job = RemoteJobId(chances.pick(known)) if known and chances.one_in(2) else _job(chances, operation)
     return ev.Adopt(remote_job_id=job, actor="ops", reason="found")
 
 
@@ -223,6 +226,7 @@ _KNOWN: Sequence[Maker] = (
     ),
     *(_accepted, _doubted),
 )
+_DUE: Sequence[Maker] = (_output_stored, _output_stored, _output_failed, _source_expired, _decision)
 _FITTING: Mapping[Phase, Sequence[Maker]] = {
     Phase.PREPARED: (*(_mark,) * 8, _accepted, _decision, _deadline),
     Phase.DISPATCHING: (*_REPLIES, *_REPLIES, _lease_ended, _decision),

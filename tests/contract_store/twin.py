@@ -4,6 +4,7 @@ Both are on one clock that stands still until it is moved, and draw the same ids
 fencing tokens are each store's own: a row must get a new one, larger than all before, in both or in neither.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, LiteralString
@@ -48,8 +49,11 @@ class OnPostgres:
         self.line = Database(database.url, seams=Seams.real(), name="contract")
         self.connection = psycopg.connect(database.url, autocommit=True, row_factory=dict_row)
         self.connection.execute(LAB)
-        here = self.connection.execute("select (coatcheck.whereabouts()).*").fetchone()
+        here = self.connection.execute(
+            "select installation_id, (coatcheck.whereabouts()).* from coatcheck.installation"
+        ).fetchone()
         assert here is not None
+        self.installation_id: UUID = here["installation_id"]
         self.place = (here["system_identifier"], here["timeline"], here["made_as"])
 
     def begin(self, at: datetime) -> None:
@@ -123,14 +127,22 @@ class Twin(Database):
 
     def __init__(self, postgresql: OnPostgres) -> None:
         self.postgresql = postgresql
-        self.statements: dict[str, int] = {}
+        self.statements: Counter[str] = Counter()
+        """How often each statement was compared, and how often it gave each of its answers, as `store/mark: paused`."""
         self.begin()
 
     def begin(self) -> None:
         """Both stores as they are when they were just made."""
         self.at = BEGINNING
-        self._made = self._last_token = 0
-        self.memory = Memory(lambda: self.at, new_id=self._new_id, session_user="postgres", place=self.postgresql.place)
+        self._made = self._last_token = self._compared = 0
+        store = self.postgresql
+        self.memory = Memory(
+            lambda: self.at,
+            new_id=self._new_id,
+            session_user="postgres",
+            place=store.place,
+            installation_id=store.installation_id,
+        )
         self._line = MemoryDatabase(self.memory)
         self.postgresql.begin(self.at)
 
@@ -156,7 +168,7 @@ class Twin(Database):
     ) -> Sequence[Row]:
         """One statement, on both. Raises `Diverged`, or what both raise."""
         name = named(text)
-        self.statements[name] = self.statements.get(name, 0) + 1
+        self.statements[name] += 1
         ours, our_error = await _outcome(self._line, text, parameters, prepare=prepare)
         theirs, their_error = await _outcome(self.postgresql.line, text, parameters, prepare=prepare)
         told = (
@@ -166,9 +178,13 @@ class Twin(Database):
         )
         if told is not None:
             raise Diverged(f"{name}: {told} ({_told(our_error)} in memory, {_told(their_error)} in PostgreSQL)")
-        self.compare(name)
+        # what was written where the memory wrote nothing is found with the next comparison
+        if self.memory.tables.change_count != self._compared:
+            self.compare(name)
         if our_error is not None:
+            self.statements[f"{name}: {type(our_error).__name__}"] += 1
             raise our_error
+        self.statements.update(f"{name}: {row['status']}" for row in ours if "status" in row)
         return ours
 
     async def outlast(self) -> None:
@@ -203,6 +219,7 @@ class Twin(Database):
             if is_new or visible_at != row["visible_at"]:
                 self.put("outbox", key, lease_token=row["lease_token"], visible_at=visible_at)
         self._last_token = self.memory.tables.token
+        self._compared = self.memory.tables.change_count
 
     def put(self, table: str, key: Any, **values: Any) -> None:
         """Change a row in both, behind everybody's back."""

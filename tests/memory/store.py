@@ -39,13 +39,14 @@ class Memory:
         new_id: Callable[[], UUID] | None = None,
         session_user: str = "application",
         place: Place = ("7000000000000000001", 1, 16384),
+        installation_id: UUID | None = None,
     ) -> None:
         self._ears: list[Callable[[], None]] = []
         self._made = 0
         self.tables = Tables(now, new_id or self._new_id, session_user, place)
         self.tables.wake_ups.insert(sleeping_until=_NEVER)
         here = dict(zip(("system_identifier", "timeline", "made_as"), place, strict=True))
-        self.tables.installation.insert(installation_id=UUID(int=1), **here)
+        self.tables.installation.insert(installation_id=installation_id or UUID(int=1), **here)
         self.tables.journal.clear()
 
     def enqueue(self, request: Mapping[str, Any]) -> dict[str, Any]:

@@ -23,12 +23,12 @@ Journal = list[tuple["Table", Key, Row | None]]
 class Table:
     """Rows by their primary key, which is bare where it is one column and a tuple where it is more."""
 
-    def __init__(self, name: str, journal: Journal) -> None:
+    def __init__(self, name: str, tables: "Tables") -> None:
         self.name = name
         self.rows: dict[Key, Row] = {}
         self._key = KEYS[name]
         self._defaults = COLUMNS[name]
-        self._journal = journal
+        self._tables = tables
 
     def __iter__(self) -> Iterator[Row]:
         return iter(list(self.rows.values()))
@@ -67,7 +67,7 @@ class Table:
 
     def drop(self, key: Key) -> None:
         """Take a row out."""
-        self._journal.append((self, key, self.rows.pop(key)))
+        self._replaced(key, self.rows.pop(key))
 
     def _put(self, key: Key, row: Row) -> None:
         for name, value in row.items():
@@ -83,8 +83,12 @@ class Table:
                 for other in self.rows.values()
             ):
                 raise psycopg.errors.UniqueViolation(constraint)
-        self._journal.append((self, key, self.rows.get(key)))
+        self._replaced(key, self.rows.get(key))
         self.rows[key] = row
+
+    def _replaced(self, key: Key, row: Row | None) -> None:
+        self._tables.journal.append((self, key, row))
+        self._tables.change_count += 1
 
 
 class Tables:
@@ -100,8 +104,10 @@ class Tables:
         self.token = 0
         self.place = place
         self.notified = False
+        self.change_count = 0
+        """How many rows were ever replaced: as long as it stays, nothing was written."""
         for name in KEYS:
-            setattr(self, name, Table(name, self.journal))
+            setattr(self, name, Table(name, self))
 
     operations: Table
     specifications: Table
