@@ -100,7 +100,7 @@ def findings(
 ) -> list[str]:
     """Everything that is wrong, in words; nothing, if all is well."""
     books = Books.of(tables, posts, jobs, sink)
-    whole = (_strangers, _owners, _allowances, _sink, _ownerless)
+    whole = (_strangers, _owners, _allowances, _flights, _sink, _ownerless)
     each = (_posts, _references, _authorisations, _doubts, _jobs, _history, _money, _lanes, _outputs)
     found = [finding for look in whole for finding in look(books)]
     for operation in tables["operations"]:
@@ -259,6 +259,19 @@ def _allowances(books: Books) -> Iterator[str]:
         charged = sum(row["charged"] or 0 for row in rows)
         if (allowance["held"], allowance["charged"]) != (held, charged):
             yield f"S11: {allowance['tenant_id']} holds {allowance['held']} and {allowance['charged']}, not {held} and {charged}"
+
+
+def _flights(books: Books) -> Iterator[str]:
+    """An account with a limit counts what is in flight: marked, in doubt, or known and not final."""
+    flying = Counter(
+        row["account"]
+        for row in books.tables["operations"]
+        if row["phase"] in {"dispatching", "uncertain"}
+        or (row["phase"] in KNOWN_JOB and row["render_state"] not in FINAL)
+    )
+    for account in books.tables["accounts"]:
+        if account["max_in_flight"] is not None and account["in_flight_count"] != flying[account["account"]]:
+            yield f"S11: {account['account']} counts {account['in_flight_count']} in flight, not {flying[account['account']]}"
 
 
 # -- S12: nothing strands -----------------------------------------------------------------------------------------------

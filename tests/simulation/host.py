@@ -15,8 +15,7 @@ from coatcheck.workers.loop import Worker
 from simulation.database import DatabaseServer
 from simulation.journal import Journal
 from simulation.loop import VirtualLoop, passing
-from simulation.process import PROCESS, Process, State
-from simulation.strikes import UnforeseenError
+from simulation.process import PROCESS, Process, State, UnforeseenError
 
 
 class Host:
@@ -45,7 +44,6 @@ class Host:
         self._seams_for = seams_for
         self._closing = False
         self._ended = asyncio.Event()
-        self._up = asyncio.Event()
 
     async def keep_running(self) -> None:
         """Start it, and again when it ended, until it is not wanted any more."""
@@ -73,6 +71,8 @@ class Host:
         opening = self._database.opened
         async with worker_of(self._settings, "memory", seams=seams, opening=opening) as (worker, _):
             self.worker = worker
+            if self._closing:
+                worker.drain()
             await worker.run()
 
     def _gone(self, life: "asyncio.Task[None]") -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine, Iterable
 from concurrent.futures import Executor
 from typing import Any, Protocol
 
-from simulation.process import PROCESS, Process, State
+from simulation.process import PROCESS, STRIKES, Process, State
 
 Callback = Callable[..., object]
 BEGINS_AT_S = 1_000.0
@@ -218,10 +218,10 @@ class VirtualLoop(asyncio.BaseEventLoop):
         return _Task(next(self._tasks), work, loop=self, **options)
 
     def _surprised(self, _: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """What nobody waited for. Of the dead nothing is said."""
+        """What nobody waited for. Of the dead nothing is said, nor of a strike itself, whose task may be forgotten at any time."""
         error = context.get("exception")
         process = PROCESS.get()
-        if not (process is not None and process.is_gone):
+        if not isinstance(error, STRIKES) and not (process is not None and process.is_gone):
             self.surprises.append(f"{context.get('message')}: {error!r}")
 
     def run_in_executor(self, executor: Executor | None, func: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:

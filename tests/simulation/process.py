@@ -16,6 +16,14 @@ class KilledError(BaseException):
     """Ends the step in which a process was killed. It passes every handler of failures, as a kill does."""
 
 
+class UnforeseenError(Exception):
+    """Raised in the middle of a handler that could not know of it."""
+
+
+STRIKES = (KilledError, UnforeseenError)
+"""What only a story raises."""
+
+
 class State(enum.Enum):
     """`GHOST`: dead, and let go of once the story is over, so that nothing of it is left; it can change nothing."""
 

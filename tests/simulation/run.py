@@ -12,9 +12,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from coatcheck.seams import Point
+from coatcheck.store.operations import find
 from simulation.checker import findings, spooled, unsettled
 from simulation.host import Host
+from simulation.limits import allow_all, allow_some, limit
 from simulation.loop import EndedError, passing
+from simulation.people import TENANTS
 from simulation.troubles import Trouble
 from simulation.world import World
 
@@ -53,6 +56,7 @@ def play(seed: int, *, keeps: bool = False, change: Callable[[World], None] = la
             found.append(f"the run did not end: {end}")
         finally:
             found += [f"surprise: {each}" for each in world.loop.surprises]
+            found += [f"S9: a POST was sent by {each}" for each in world.passed.strangers]
             outcome = _outcome(world, found)
             world.end()
     return outcome
@@ -76,6 +80,7 @@ def _outcome(world: World, found: list[str]) -> Outcome:
 
 async def _story(world: World, found: list[str]) -> None:
     world.journal.say(f"mix: {world.mix.told}")
+    allow_some(world.memory, world.chance_of("allowances"))
     lives = await world.begin()
     enqueuing = asyncio.create_task(world.application.work())
     await _faults(world)
@@ -88,8 +93,20 @@ async def _story(world: World, found: list[str]) -> None:
     await world.service.stop()
     world.journal.say(f"tables {_digest(world)}")
     found += [f"surprise: {each}" for host in world.hosts for each in host.surprises]
+    found += await _strangers_read(world)
     found += spooled(world.settings.home)
     found += findings(world.memory.snapshot(), world.service.ledger.posts, world.service.jobs, world.settings.sink_path)
+
+
+async def _strangers_read(world: World) -> list[str]:
+    """S10: who asks for another tenant's operation gets what an unknown one gets."""
+    return [
+        f"S10: {tenant_id} reads {row['operation_key']} of {row['tenant_id']}"
+        for row in world.memory.tables.operations
+        for tenant_id in TENANTS
+        if (await find(world.person.database, row["operation_id"], tenant_id) is None)
+        is (tenant_id == row["tenant_id"])
+    ]
 
 
 def _digest(world: World) -> str:
@@ -105,6 +122,8 @@ async def _faults(world: World) -> None:
     """Second by second, until it is enough."""
     chance = world.chance_of("director")
     ends_at = world.loop.time() + FAULTS_S
+    await passing(3.0)
+    limit(world.memory, chance)
     while world.loop.time() < ends_at:
         await passing(chance.uniform(0.5, 1.5))
         for host in world.hosts:
@@ -145,6 +164,7 @@ async def _heal(world: World) -> None:
     world.journal.say("healing")
     world.mix.heal()
     world.database.away_until = 0.0
+    allow_all(world.memory)
     world.service.script({"rules": [], "mix": []}, replace=True)
     for host in world.hosts:
         if host.process is not None:

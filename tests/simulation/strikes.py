@@ -13,7 +13,7 @@ from typing import Final
 from coatcheck.seams import Faults, Point
 from simulation.journal import Journal
 from simulation.loop import VirtualLoop
-from simulation.process import KilledError, Process, check_alive
+from simulation.process import KilledError, Process, UnforeseenError, check_alive
 from simulation.troubles import Mix, Trouble
 
 _STOPS_S: Final = (0.3, 3.0, 12.0, 30.0)
@@ -27,16 +27,14 @@ _AT_POINTS: Final = (
 )
 
 
-class UnforeseenError(Exception):
-    """Raised in the middle of a handler that could not know of it."""
-
-
 class PointsPassed:
     """How often each point was passed in a run, by any process, and where faults struck."""
 
     def __init__(self) -> None:
         self.counts: Counter[Point] = Counter()
         self.struck: Counter[Point] = Counter()
+        self.strangers: list[str] = []
+        """Tasks that sent a POST and are no dispatch."""
 
 
 class PointFaults(Faults):
@@ -66,7 +64,10 @@ class PointFaults(Faults):
     def reached(self, point: Point, count: int = 0) -> None:
         check_alive()
         self._passed.counts[point] += 1
-        self._journal.say(f"{point.name} {count or ''} {_task()}")
+        task = _task()
+        self._journal.say(f"{point.name} {count or ''} {task}")
+        if point is Point.D7_REQUEST_BYTES and not task.startswith("dispatch "):
+            self._passed.strangers.append(task)
         weight = 8.0 / (1 + self._passed.counts[point] / 20)
         trouble = self._mix.drawn(self._chance.random() / weight, _AT_POINTS)
         if trouble is not None:
