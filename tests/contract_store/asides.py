@@ -28,6 +28,12 @@ async def register(twin: Twin, names: Mapping[str, str]) -> None:
     await twin.fetch(statement("store", "register_providers"), parameters)
 
 
+async def limit(twin: Twin, tenant_id: str) -> None:
+    """A tenant has so much and no more."""
+    wish = {"tenant_id": tenant_id, "unit": "credits", "ceiling": Decimal(4), "actor": "ops"}
+    await twin.fetch(statement("store", "open_allowance"), wish)
+
+
 async def _registers(twin: Twin, chances: Chances) -> None:
     fresh = {f"name_{chances.random.randrange(6)}": chances.pick(("genace", "other", "third"))}
     await register(twin, {**ACCOUNTS, **fresh})
@@ -162,8 +168,9 @@ async def _reads_doubts(twin: Twin, chances: Chances) -> None:
 
 
 async def _resolves_an_orphan(twin: Twin, chances: Chances) -> None:
+    """Somebody deals with it, and sometimes somebody else at once again."""
     jobs = [row for row in twin.memory.tables.remote_jobs if row["role"] == "orphan" or chances.one_in(4)]
-    for job in chances.some(jobs, 1):
+    for job in chances.some(jobs, 1) * chances.random.randint(1, 2):
         await orphans.resolve(
             twin,
             account=job["account"],

@@ -74,8 +74,8 @@ class Chances:
             "operation_key": f"k{self.random.randrange(8)}",
             "provider": self.pick((*ACCOUNTS, "genace", "elsewhere")),
             "specification_text": self.pick(('{"p":1}', '{"p":1}', '{"p":1}', '{"p":2}')),
-            "estimate": self.pick((None, None, 1, "2.5", 0)),
-            "unit": self.pick((None, None, None, "credits", "tokens")),
+            "estimate": self.pick((None, 1, 1, "2.5", 0)),
+            "unit": self.pick((None, None, None, None, "tokens")),
             "priority": self.pick((None, 0, 0, 1, -1)),
         }
         if self.one_in(6):

@@ -20,7 +20,7 @@ from coatcheck.store.operations import load
 from coatcheck.store.resolution import Traces
 from coatcheck.store.subjects import load_subjects
 from contract_store import asides
-from contract_store.chances import ACCOUNTS, Chances
+from contract_store.chances import ACCOUNTS, TENANTS, Chances
 from contract_store.happenings import event
 from contract_store.twin import Twin
 
@@ -54,7 +54,10 @@ class Course:
 
     async def go(self, steps: int) -> None:
         """Take so many steps. Raises `Diverged` with the last of them."""
-        await self._registered()
+        await asides.register(self.twin, ACCOUNTS)
+        if self.chances.one_in(2):
+            for tenant_id in TENANTS:
+                await asides.limit(self.twin, tenant_id)
         for _ in range(steps):
             step = self.chances.pick(_STEPS)
             self.told.append(step.__name__.strip("_"))
@@ -68,9 +71,6 @@ class Course:
     def last(self) -> str:
         """The steps that led here."""
         return " → ".join(self.told[-_LAST:])
-
-    async def _registered(self) -> None:
-        await asides.register(self.twin, ACCOUNTS)
 
     async def _enqueues(self) -> None:
         for _ in range(self.chances.random.randint(1, 4)):
@@ -159,7 +159,7 @@ class Course:
         ids = list(self.twin.memory.tables.operations.rows)
         if not ids:
             return
-        fresh = await load(self.twin, chances.some(ids, 4))
+        fresh = await load(self.twin, chances.some(ids, 6))
         steps: list[tuple[Operation, Step]] = []
         for operation_id, now in fresh.items():
             before = self.readings.get(operation_id, now)

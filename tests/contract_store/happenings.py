@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
+from typing import Any
 
 from coatcheck.core import events as ev
 from coatcheck.core.operation import CancelAnswer, DispatchId, Operation, Phase, RemoteJobId, RenderState
@@ -149,38 +150,36 @@ def _cancel_answered(chances: Chances, operation: Operation) -> ev.Event:
 def _quiescent(chances: Chances, operation: Operation) -> ev.Event:
     """A decision that a paused worker could still cross."""
     made = chances.tables.dispatches.get(operation.dispatch_id)
-    by = {"actor": "ops", "reason": chances.pick(("seen", "asked"))}
+    by: dict[str, Any] = {"actor": "ops", "reason": chances.pick(("seen", "asked"))}
     if made is None:
         return ev.Redispatch(quiescent_at=None, **by)
     at = made["quiescent_at"]
-    return chances.pick(
-        (
-            ev.ProveAbsent(quiescent_at=at, **by),
-            ev.Redispatch(quiescent_at=at, **by),
-            ev.RequestRedispatch(quiescent_at=at, **by),
-            ev.WriteOff(stalled=True, released=chances.one_in(2), quiescent_at=at, **by),
-        )
+    decisions: Sequence[ev.Event] = (
+        ev.ProveAbsent(quiescent_at=at, **by),
+        ev.Redispatch(quiescent_at=at, **by),
+        ev.RequestRedispatch(quiescent_at=at, **by),
+        ev.WriteOff(stalled=True, released=chances.one_in(2), quiescent_at=at, **by),
     )
+    return chances.pick(decisions)
 
 
 def _decision(chances: Chances, operation: Operation) -> ev.Event:
     """What a person may say at any time."""
-    by = {"actor": "ops", "reason": "said so"}
+    by: dict[str, Any] = {"actor": "ops", "reason": "said so"}
     lane = chances.random.randrange(1 + max(1, operation.output_count))
     course = chances.tables.outbox.get((operation.operation_id, lane))
     park_reason = (course and course["park_reason"]) or "lease_count"
     indexes = tuple(range(operation.output_count))
-    return chances.pick(
-        (
-            ev.Cancel(**by),
-            ev.Adopt(remote_job_id=_job(chances, operation), **by),
-            ev.WriteOff(stalled=chances.one_in(2), **by),
-            ev.Reobserve(observe_for_s=600.0, **by),
-            ev.Redeliver(indexes=tuple(chances.some(indexes, 2)), **by),
-            ev.Resume(lane=lane, park_reason=park_reason, **by),
-            ev.Note(**by),
-        )
+    decisions: Sequence[ev.Event] = (
+        ev.Cancel(**by),
+        ev.Adopt(remote_job_id=_job(chances, operation), **by),
+        ev.WriteOff(stalled=chances.one_in(2), **by),
+        ev.Reobserve(observe_for_s=600.0, **by),
+        ev.Redeliver(indexes=tuple(chances.some(indexes, 2)), **by),
+        ev.Resume(lane=lane, park_reason=park_reason, **by),
+        ev.Note(**by),
     )
+    return chances.pick(decisions)
 
 
 def _adopt(chances: Chances, operation: Operation) -> ev.Event:
@@ -230,7 +229,7 @@ _DUE: Sequence[Maker] = (_output_stored, _output_stored, _output_failed, _source
 _FITTING: Mapping[Phase, Sequence[Maker]] = {
     Phase.PREPARED: (*(_mark,) * 8, _accepted, _decision, _deadline),
     Phase.DISPATCHING: (*_REPLIES, *_REPLIES, _lease_ended, _decision),
-    Phase.UNCERTAIN: (*_REPLIES, _adopt, _adopt, _quiescent, _quiescent, _quiescent, _decision),
+    Phase.UNCERTAIN: (*_REPLIES, *(_adopt,) * 5, _quiescent, _quiescent, _quiescent, _decision),
     Phase.REJECTED: (_accepted, _quiescent, _quiescent, _decision),
     Phase.ACCEPTED: _KNOWN,
     Phase.SUBMISSION_FAILED: _KNOWN,

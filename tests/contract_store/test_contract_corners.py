@@ -9,7 +9,7 @@ import pytest
 from coatcheck.core import events as ev
 from coatcheck.core.actions import Action
 from coatcheck.core.operation import RemoteJobId, RenderState
-from coatcheck.core.steps import DecideStep, MarkStep
+from coatcheck.core.steps import DecideStep, MarkStep, SnapshotStep
 from coatcheck.queue.leases import Acknowledge, Release
 from coatcheck.store.door import Status
 from contract_store.grounds import Ground
@@ -123,6 +123,7 @@ def test_a_final_state_stays(ground: Ground) -> None:
     early = ground.step(
         operation_id, ev.Snapshot(remote_job_id=JOB, remote_status="rendering", render_state=RenderState.RENDERING)
     )
+    assert isinstance(early, SnapshotStep)
     done = ev.Snapshot(remote_job_id=JOB, remote_status="failed", render_state=RenderState.FAILED)
     assert ground.happen(operation_id, done).applied
     late = replace(early, revision=ground.operation(operation_id).revision)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,7 +12,8 @@ from contract_store.differences import Diverged
 from contract_store.test_contract import STEPS
 from contract_store.twin import Twin
 from figures import Report
-from memory import accounts, claiming, concluding, deciding, evidence, leases, looking, marking, turns, verdicts
+from memory import accounts, budgets, claiming, concluding, deciding, evidence, leases, looking, marking, verdicts
+from memory.tables import listed
 
 COURSES = 60
 
@@ -28,7 +30,7 @@ def _any_token(patch: pytest.MonkeyPatch) -> None:
     """Every lease counts as held, whoever has it now."""
 
     def mine(tables: Any, p: Any, *names: str) -> Any:
-        items = leases.listed(p, "operation_id", "lane", *names)
+        items = listed(p, "operation_id", "lane", *names)
         keys = [(item["operation_id"], item["lane"]) for item in items]
         return [
             (key, tables.outbox.rows[key], item)
@@ -63,6 +65,31 @@ def _sum_not_running(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(marking, "_afford", lambda tables, steps: [afford(tables, [step]) for step in steps])
 
 
+def _wanted(**other: Any) -> Callable[[pytest.MonkeyPatch], None]:
+    """A claim that does not hear all that it is asked."""
+
+    def plant(patch: pytest.MonkeyPatch) -> None:
+        kinds_of = claiming.kinds_of
+        patch.setattr(
+            claiming,
+            "kinds_of",
+            lambda *given: [replace(kind, want={**kind.want, **other}) for kind in kinds_of(*given)],
+        )
+
+    return plant
+
+
+def _one_too_many(patch: pytest.MonkeyPatch) -> None:
+    """A rate allows one more than it says."""
+    tokens = accounts.tokens
+
+    def more(*given: Any) -> int | None:
+        count = tokens(*given)
+        return None if count is None else count + 1
+
+    patch.setattr(marking, "tokens", more)
+
+
 PLANTED: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "a limit is never asked": _without(marking, "_afford"),
     "an allowance is tried mark by mark": _sum_not_running,
@@ -79,11 +106,14 @@ PLANTED: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "a stale look applies": _final_replaced,
     "a decision settles nothing": _without(deciding, "settle", lambda *_: []),
     "an open verdict charges": _without(verdicts, "_charged", lambda word, held: held["held"]),
+    "a rate allows one too many": _one_too_many,
+    "no place is kept for who has nothing in hand": _wanted(reserve=0),
+    "each walk begins at the beginning": _wanted(after_tenant="", after_precedence=-32768),
+    "a suspect is leased in company": _without(claiming, "_suspect"),
+    "what is past its deadline waits for a budget": _without(claiming, "_expired", lambda *_: []),
+    "the floor between two looks is not kept": _without(budgets.Kind, "is_spaced", lambda *_: True),
     "looks are not counted": _without(claiming, "spend_looks"),
-    "the first tenant gets all": _without(turns, "_step", turns._step),
-    "a doubt counts as settled": _without(accounts, "is_in_flight", lambda *_: False),
 }
-del PLANTED["the first tenant gets all"], PLANTED["a doubt counts as settled"]
 
 
 @pytest.mark.parametrize("planted", PLANTED)
