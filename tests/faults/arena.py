@@ -152,19 +152,11 @@ class Arena(Stage):
 
     def come_to_rest(self, **changes: str) -> Verdict:
         """Every lease ends and a healthy worker of every provider does what is left; twice, for the second time nothing may be left to do."""
-        if not self.trials:
-            return self._rest({(): ["genace"]}, changes)
-        kinds: dict[tuple[tuple[str, str], ...], list[str]] = {}
-        for trial in self.trials:
-            settings = {name: value for name, value in trial.changes.items() if name != PROVIDERS}
-            kinds.setdefault(tuple(sorted(settings.items())), []).append(trial.provider)
-        return self._rest(kinds, changes)
-
-    def _rest(self, kinds: Mapping[tuple[tuple[str, str], ...], Sequence[str]], changes: Mapping[str, str]) -> Verdict:
+        kinds = kinds_of(self.trials) or [{PROVIDERS: "genace"}]
         posts: list[int] = []
         for _ in range(2):
-            for settings, providers in kinds.items():
-                self.finish(**{PROVIDERS: " ".join(providers), **dict(settings), **changes})
+            for kind in kinds:
+                self.finish(**kind, **changes)
             posts.append(len(self.sim.posts))
         assert posts[0] == posts[1]
         verdict = self.judge()
@@ -178,6 +170,15 @@ class Arena(Stage):
 def all_of(trials: Iterable[Trial]) -> dict[str, str]:
     """The setting of a worker that serves these trials' providers."""
     return {PROVIDERS: " ".join(trial.provider for trial in trials)}
+
+
+def kinds_of(trials: Iterable[Trial]) -> list[dict[str, str]]:
+    """Settings of the workers that serve these trials' providers: one worker for all whose settings are the same."""
+    kinds: dict[frozenset[tuple[str, str]], list[Trial]] = {}
+    for trial in trials:
+        settings = {name: value for name, value in trial.changes.items() if name not in (PROVIDERS, "SEND_S")}
+        kinds.setdefault(frozenset(settings.items()), []).append(trial)
+    return [{**dict(settings), **all_of(alike)} for settings, alike in kinds.items()]
 
 
 def ended_as(arena: Arena, trial: Trial, fate: Fate, where: object) -> None:
