@@ -159,7 +159,7 @@ def _references(books: Books, operation: Row) -> Iterator[str]:
         elif not row["begun_at"] <= datetime.fromisoformat(post.at) <= row["begun_at"] + SENT_WITHIN:
             yield f"S1: POST {post.order} arrived at {post.at}, its mark is of {row['begun_at']}"
         elif row["outcome"] in {"not_sent", "proven_absent"} and post.created:
-            yield f"S1: dispatch {row['number']} is {row['outcome']} and created {post.created}"
+            yield f"S2: dispatch {row['number']} is {row['outcome']} and created {post.created}"
     yield from (f"S1: {count} POSTs of dispatch {name}" for name, count in told.items() if count > 1)
 
 

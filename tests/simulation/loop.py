@@ -8,13 +8,16 @@ import contextvars
 import heapq
 import itertools
 import math
+from collections import deque
 from collections.abc import Callable, Coroutine, Iterable
 from concurrent.futures import Executor
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar, TypeVarTuple
 
-from simulation.process import PROCESS, STRIKES, Process, State
+from simulation.process import PROCESS, STRIKES, Process, Runnable, State
 
 Callback = Callable[..., object]
+Answer = TypeVar("Answer")
+Arguments = TypeVarTuple("Arguments")
 BEGINS_AT_S = 1_000.0
 _LAST_STEPS = 1_000_000
 
@@ -49,6 +52,7 @@ class _Turn(asyncio.Handle):
     """A callback with the process that it belongs to."""
 
     __slots__ = ("process",)
+    _context: contextvars.Context
 
     def __init__(
         self, callback: Callback, args: tuple[Any, ...], loop: "VirtualLoop", context: contextvars.Context | None
@@ -64,6 +68,7 @@ class _Timer(asyncio.TimerHandle):
     """A callback with its instant and the process that it belongs to."""
 
     __slots__ = ("process",)
+    _context: contextvars.Context
 
     def __init__(
         self,
@@ -109,6 +114,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
     after how many seconds the answer is there.
     """
 
+    _ready: deque[Runnable]
+    _stopping: bool
+
     def __init__(self, *, limit_s: float = 10_000.0, limit_steps: int = 10_000_000) -> None:
         super().__init__()
         self.network: Network | None = None
@@ -130,18 +138,30 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def time(self) -> float:
         return self._now
 
-    def call_soon(self, callback: Callback, *args: Any, context: contextvars.Context | None = None) -> asyncio.Handle:
+    def call_soon(
+        self,
+        callback: Callable[[*Arguments], object],
+        *args: *Arguments,
+        context: contextvars.Context | None = None,
+    ) -> asyncio.Handle:
         turn = _Turn(callback, args, self, context)
         self._ready.append(turn)
         return turn
 
     def call_soon_threadsafe(
-        self, callback: Callback, *args: Any, context: contextvars.Context | None = None
+        self,
+        callback: Callable[[*Arguments], object],
+        *args: *Arguments,
+        context: contextvars.Context | None = None,
     ) -> asyncio.Handle:
         return self.call_soon(callback, *args, context=context)
 
     def call_at(
-        self, when: float, callback: Callback, *args: Any, context: contextvars.Context | None = None
+        self,
+        when: float,
+        callback: Callable[[*Arguments], object],
+        *args: *Arguments,
+        context: contextvars.Context | None = None,
     ) -> asyncio.TimerHandle:
         timer = _Timer(when, callback, args, self, context)
         heapq.heappush(self._timers, (when, next(self._order), timer))
@@ -224,16 +244,22 @@ class VirtualLoop(asyncio.BaseEventLoop):
         if not isinstance(error, STRIKES) and not (process is not None and process.is_gone):
             self.surprises.append(f"{context.get('message')}: {error!r}")
 
-    def run_in_executor(self, executor: Executor | None, func: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:
+    def run_in_executor(
+        self, executor: Executor | None, func: Callable[[*Arguments], Answer], *args: *Arguments
+    ) -> asyncio.Future[Answer]:
         """At once and whole, its answer a little later: a thread that a kill meets has done its work or has not begun."""
-        answer = self.create_future()
-        delay_s, settle, said = 0.0, answer.set_result, None
+        answer: asyncio.Future[Answer] = self.create_future()
+        settle: Callable[[Any], None] = answer.set_result
+        delay_s = 0.0
+        said: Answer | None = None
+        failure: Exception | None = None
         try:
             delay_s = self.disk(func)
             said = func(*args)
         except Exception as error:  # noqa: BLE001 - whatever a thread raises is its caller's
-            settle, said = answer.set_exception, error
-        self.call_later(delay_s, lambda: None if answer.done() else settle(said))
+            settle, failure = answer.set_exception, error
+        told = said if failure is None else failure
+        self.call_later(delay_s, lambda: None if answer.done() else settle(told))
         return answer
 
     # -- connections --------------------------------------------------------------------------------------------------
@@ -256,10 +282,10 @@ class VirtualLoop(asyncio.BaseEventLoop):
     async def create_server(self, protocol_factory: Any, host: Any = None, port: Any = None, **_: Any) -> Any:
         return await self._net.listen(protocol_factory, str(host), int(port))
 
-    def add_reader(self, fd: Any, callback: Callback, *args: Any) -> None:
+    def add_reader(self, fd: Any, callback: Callable[[*Arguments], Any], *args: *Arguments) -> None:
         self._net.watch(fd, self._waking(callback, args), sending=False)
 
-    def add_writer(self, fd: Any, callback: Callback, *args: Any) -> None:
+    def add_writer(self, fd: Any, callback: Callable[[*Arguments], Any], *args: *Arguments) -> None:
         self._net.watch(fd, self._waking(callback, args), sending=True)
 
     def remove_reader(self, fd: Any) -> bool:

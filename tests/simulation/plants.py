@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 from unittest import mock
 
-from coatcheck.app.reconciling import operator
+from coatcheck.app.reconciling import choosing
 from coatcheck.core import events as ev
 from coatcheck.core.actions import Action, Aim
 from coatcheck.core.machine import advance
@@ -67,13 +67,12 @@ def sends_after_lease() -> contextlib.AbstractContextManager[object]:
 
 def ignores_quiescence() -> contextlib.AbstractContextManager[object]:
     """A person's proof of absence is taken although something may still arrive."""
-    original = operator.event_of
 
     def event_of(*given: Any, **named: Any) -> Any:
-        event = original(*given, **named)
+        event = choosing.event_of(*given, **named)
         return replace(event, quiescent_at=_LONG_AGO) if isinstance(event, ev.ProveAbsent | ev.Redispatch) else event
 
-    return mock.patch.object(operator, "event_of", event_of)
+    return mock.patch("coatcheck.app.reconciling.operator.event_of", event_of)
 
 
 def drops_orphans() -> contextlib.AbstractContextManager[object]:
@@ -118,10 +117,8 @@ def sends_late() -> contextlib.AbstractContextManager[object]:
 
     @contextlib.contextmanager
     def both() -> Iterator[None]:
-        window = dispatch.SendWindow
-
         def wide(*, send_by: float, limit_s: float) -> wire.SendWindow:
-            return window(send_by=send_by + 1_000, limit_s=limit_s)
+            return wire.SendWindow(send_by=send_by + 1_000, limit_s=limit_s)
 
         with (
             mock.patch.object(dispatch, "SendWindow", wide),
@@ -185,17 +182,23 @@ def _before(
     return mock.patch.dict(EFFECTS, {name: effect})
 
 
-PLANTS: Final[Mapping[str, tuple[Plant, str]]] = {
-    "a POST without a reply is sent again": (sends_again, "S1"),
-    "a mark that nobody saw is sent": (sends_unseen, "S1"),
-    "the end of a lease leads back to prepared": (sends_after_lease, "S3"),
-    "quiescence is not waited for": (ignores_quiescence, "S2"),
-    "late ids are forgotten": (drops_orphans, "lost"),
-    "revisions do not guard": (forgets_the_revision, "S7"),
-    "the spool is not replayed": (leaves_the_spool, "lost"),
-    "the clock is not asked before a send": (sends_late, "S1"),
-    "lanes are dropped": (drops_the_lane, "S12"),
-    "what created nothing costs something": (settles_nothing, "S11"),
-    "what is delivered is delivered again": (delivers_twice, "wrong"),
+_WILD: Final[Mapping[str, float]] = {}
+"""Whatever mix the seed draws."""
+PLANTS: Final[Mapping[str, tuple[Plant, str, Mapping[str, float]]]] = {
+    "a POST without a reply is sent again": (sends_again, "S1", _WILD),
+    "a mark that nobody saw is sent": (sends_unseen, "S1", {"DATABASE_LOST_BEFORE": 0.1, "DATABASE_LOST_AFTER": 0.1}),
+    "the end of a lease leads back to prepared": (sends_after_lease, "S3", _WILD),
+    "quiescence is not waited for": (
+        ignores_quiescence,
+        "S2",
+        {"HALT_AT_POINT": 0.05, "SLOW_NETWORK": 0.9, "DECIDED": 1.0},
+    ),
+    "late ids are forgotten": (drops_orphans, "lost", {"STOP_AT_POINT": 0.05, "DECIDED": 1.0}),
+    "revisions do not guard": (forgets_the_revision, "S7", _WILD),
+    "the spool is not replayed": (leaves_the_spool, "lost", _WILD),
+    "the clock is not asked before a send": (sends_late, "S1", {"STOP_AT_POINT": 0.05}),
+    "lanes are dropped": (drops_the_lane, "S12", _WILD),
+    "what created nothing costs something": (settles_nothing, "S11", _WILD),
+    "what is delivered is delivered again": (delivers_twice, "wrong", _WILD),
 }
-"""Each with the beginning of the finding that names it."""
+"""Each with the promise that the finding names, and the mix that brings it out; empty: the seed's own."""

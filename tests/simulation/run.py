@@ -8,7 +8,6 @@ import asyncio
 import hashlib
 import random
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from coatcheck.seams import Point
@@ -18,7 +17,7 @@ from simulation.host import Host
 from simulation.limits import allow_all, allow_some, limit
 from simulation.loop import EndedError, passing
 from simulation.people import TENANTS
-from simulation.troubles import Trouble
+from simulation.troubles import Mix, Trouble
 from simulation.world import World
 
 FAULTS_S = 32.0
@@ -44,13 +43,12 @@ class Outcome:
     lines: tuple[str, ...]
 
 
-def play(seed: int, *, keeps: bool = False, change: Callable[[World], None] = lambda _: None) -> Outcome:
-    """Play it. `change` may spoil the world before it begins; with `keeps` every event is kept as a line."""
-    world = World(seed, keeps=keeps)
+def play(seed: int, *, keeps: bool = False, mix: Mix | None = None) -> Outcome:
+    """Play it, with the faults of `mix` where one is given. With `keeps` every event is kept as a line."""
+    world = World(seed, keeps=keeps, mix=mix)
     found: list[str] = []
     with world.in_place():
         try:
-            change(world)
             world.loop.run_until_complete(_story(world, found))
         except EndedError as end:
             found.append(f"the run did not end: {end}")

@@ -18,6 +18,10 @@ _READ_BYTES = 64 * 1024
 class SimTransport(transports._FlowControlMixin):
     """Over one end of a connection; `context` says whose it is."""
 
+    _loop: VirtualLoop
+    _maybe_pause_protocol: Callable[[], None]
+    _maybe_resume_protocol: Callable[[], None]
+
     def __init__(
         self, loop: VirtualLoop, end: SimSocket, protocol: asyncio.BaseProtocol, context: contextvars.Context
     ) -> None:
@@ -38,7 +42,7 @@ class SimTransport(transports._FlowControlMixin):
         self._soon("read", self._read)
 
     def _call(self, what: Callable[..., Any], *args: Any) -> None:
-        cast("VirtualLoop", self._loop).call_soon(what, *args, context=self._context)
+        self._loop.call_soon(what, *args, context=self._context)
 
     def _soon(self, name: str, what: Callable[[], None]) -> None:
         """Once for any number of wakings."""
