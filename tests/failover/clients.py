@@ -18,7 +18,7 @@ from coatcheck.errors import CommitUnknown, Unavailable
 from coatcheck.store.blocking import connected
 from coatcheck.store.committing import committing
 
-PAUSE_S = 0.2
+PAUSE_S = 0.3
 """Between two operations of one application: all together bring no more than two workers can end."""
 FAILURES = (CommitUnknown, psycopg.OperationalError)
 

@@ -24,7 +24,7 @@ from faults.strike import Deed, Strike
 from figures import Report
 from waiting import until
 
-MARKING = "coatcheck money"
+MARKING = "coatcheck marks"
 """The connection by which a worker marks."""
 SAFE = {"COATCHECK_PROMOTION_IS_SAFE": "true"}
 ENDS = ("pg_cancel_backend", "pg_terminate_backend", "the old primary dies", "nobody ends it")
