@@ -30,7 +30,7 @@ async def register(twin: Twin, names: Mapping[str, str]) -> None:
 
 async def limit(twin: Twin, tenant_id: str) -> None:
     """A tenant has so much and no more."""
-    wish = {"tenant_id": tenant_id, "unit": "credits", "ceiling": Decimal(4), "actor": "ops"}
+    wish = {"tenant_id": tenant_id, "unit": "credits", "ceiling": Decimal(3), "actor": "ops"}
     await twin.fetch(statement("store", "open_allowance"), wish)
 
 

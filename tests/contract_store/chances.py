@@ -71,7 +71,7 @@ class Chances:
         request: dict[str, Any] = {
             "v": 1,
             "tenant_id": self.pick(TENANTS),
-            "operation_key": f"k{self.random.randrange(8)}",
+            "operation_key": f"k{self.random.randrange(12)}",
             "provider": self.pick((*ACCOUNTS, "genace", "elsewhere")),
             "specification_text": self.pick(('{"p":1}', '{"p":1}', '{"p":1}', '{"p":2}')),
             "estimate": self.pick((None, 1, 1, "2.5", 0)),

@@ -5,13 +5,14 @@ real `Door`, `Leases`, `Traces` and their like. A difference raises `Diverged`; 
 """
 
 from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import replace
 from typing import Any
 
 import psycopg
 
 from coatcheck.core.actions import Action, ParkReason, WaitReason
 from coatcheck.core.machine import advance
-from coatcheck.core.operation import Operation, OperationId
+from coatcheck.core.operation import Operation, OperationId, Phase
 from coatcheck.core.steps import ConcludeStep, DecideStep, DeliverStep, MarkStep, SnapshotStep, Step
 from coatcheck.queue.leases import Acknowledge, Leases, Message, Release, SetAside, Wanted
 from coatcheck.queue.turns import Turns
@@ -21,7 +22,7 @@ from coatcheck.store.resolution import Traces
 from coatcheck.store.subjects import load_subjects
 from contract_store import asides
 from contract_store.chances import ACCOUNTS, TENANTS, Chances
-from contract_store.happenings import event
+from contract_store.happenings import event, marking
 from contract_store.twin import Twin
 
 WORKERS = ("w1", "w2")
@@ -58,6 +59,8 @@ class Course:
         if self.chances.one_in(2):
             for tenant_id in TENANTS:
                 await asides.limit(self.twin, tenant_id)
+        for _ in range(3):
+            await self._enqueues()
         for _ in range(steps):
             step = self.chances.pick(_STEPS)
             self.told.append(step.__name__.strip("_"))
@@ -73,7 +76,7 @@ class Course:
         return " → ".join(self.told[-_LAST:])
 
     async def _enqueues(self) -> None:
-        for _ in range(self.chances.random.randint(1, 4)):
+        for _ in range(self.chances.random.randint(1, 5)):
             self.twin.enqueue(self.chances.request())
 
     async def _waits(self) -> None:
@@ -153,6 +156,20 @@ class Course:
 
     # -- saves ---------------------------------------------------------------------------------------------------------
 
+    async def _marks(self) -> None:
+        """What a tenant has prepared, in one batch: it shares an allowance and a budget."""
+        prepared = [row for row in self.twin.memory.tables.operations if row["phase"] == "prepared"]
+        tenant_id = self.chances.pick(TENANTS)
+        ids = [row["operation_id"] for row in prepared if row["tenant_id"] == tenant_id]
+        fresh = await load(self.twin, self.chances.some(ids, 6))
+        mark = [
+            (operation, advance(operation, marking(self.chances, operation), operation.read_at))
+            for operation in fresh.values()
+        ]
+        batch = [self._save(operation, step) for operation, step in mark if isinstance(step, MarkStep)]
+        if batch:
+            await self._write(self.chances.pick(self.hands), batch)
+
     async def _happens(self) -> None:
         """One event each of some operations, saved in a batch for each kind."""
         hand, chances = self.chances.pick(self.hands), self.chances
@@ -165,6 +182,9 @@ class Course:
             before = self.readings.get(operation_id, now)
             operation = before if chances.one_in(6) else now
             self.readings[operation_id] = now
+            if operation.phase is Phase.PREPARED and chances.one_in(6):
+                # a failover lost its mark, and whoever made it goes on with what it knows
+                operation = replace(operation, phase=Phase.DISPATCHING, dispatch_id=chances.dispatch_id())
             step = advance(operation, event(chances, operation), operation.read_at)
             if isinstance(step, Step):
                 steps.append((operation, step))
@@ -242,11 +262,12 @@ class Course:
 
 
 _STEPS = (
-    *(Course._enqueues,) * 2,
+    *(Course._enqueues,) * 3,
     *(Course._waits,) * 3,
     *(Course._claims,) * 4,
     *(Course._ends_leases,) * 2,
     Course._asks_what_is_left,
+    *(Course._marks,) * 3,
     *(Course._happens,) * 10,
     *(Course._saves_again, Course._looks_for_traces),
     *(Course._does_something_aside,) * 3,

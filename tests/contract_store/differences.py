@@ -9,6 +9,7 @@ from memory.columns import KEYS
 Row = Mapping[str, Any]
 State = Mapping[str, Sequence[Row]]
 
+_ORDER = ("operation_id", "lane", "kind", "output_index", "account", "remote_job_id", "name")
 OPEN = {"lease_token"}
 """Columns whose values are each store's own affair, as far as they are compared at all."""
 
@@ -59,9 +60,7 @@ def _shown(row: Row) -> Row:
 
 def _sorted(rows: Sequence[Row]) -> list[Row]:
     shown = [_shown(row) for row in rows]
-    return sorted(
-        shown, key=lambda row: str([row.get(name) for name in ("operation_id", "lane", "kind", "output_index")])
-    )
+    return sorted(shown, key=lambda row: str([row.get(name) for name in _ORDER]))
 
 
 def _columns(ours: Row, theirs: Row) -> str:

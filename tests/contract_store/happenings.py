@@ -29,9 +29,14 @@ def _dispatch_id(chances: Chances, operation: Operation) -> DispatchId:
 
 
 def _job(chances: Chances, operation: Operation) -> RemoteJobId:
-    """A job of its own, now and then anybody's."""
+    """A job of its own, now and then anybody's, or one that it was too late for before."""
+    orphans = [
+        row["remote_job_id"] for row in chances.tables.remote_jobs if row["operation_id"] == operation.operation_id
+    ]
+    if orphans and chances.one_in(3):
+        return RemoteJobId(chances.pick(orphans))
     if chances.one_in(3):
-        return chances.pick(JOBS)
+        return RemoteJobId(chances.pick([*JOBS[:2], *(row["remote_job_id"] for row in chances.tables.remote_jobs)]))
     return operation.remote_job_id or RemoteJobId(f"job-of-{operation.operation_id.int}-{operation.authorisation}")
 
 
@@ -70,7 +75,8 @@ def _doubted(chances: Chances, operation: Operation) -> ev.Event:
     )
 
 
-def _mark(chances: Chances, operation: Operation) -> ev.Event:
+def marking(chances: Chances, operation: Operation) -> ev.Event:
+    """A mark under a fresh dispatch, mostly on the operation's own account."""
     accounts = ("other",) if operation.provider == "other" else ("genace", "genace", "genace", "other")
     return ev.Mark(dispatch_id=chances.dispatch_id(), account=chances.pick(accounts))
 
@@ -208,7 +214,7 @@ _REPLIES: Sequence[Maker] = (
 )
 _ALL: Sequence[Maker] = (
     *_REPLIES,
-    *(_mark, _lease_ended, _repeated, _snapshot, _not_found, _stalled, _output_stored, _output_failed),
+    *(marking, _lease_ended, _repeated, _snapshot, _not_found, _stalled, _output_stored, _output_failed),
     *(_source_expired, _cancel_answered, _quiescent, _decision, _adopt, _deadline),
 )
 _KNOWN: Sequence[Maker] = (
@@ -227,7 +233,7 @@ _KNOWN: Sequence[Maker] = (
 )
 _DUE: Sequence[Maker] = (_output_stored, _output_stored, _output_failed, _source_expired, _decision)
 _FITTING: Mapping[Phase, Sequence[Maker]] = {
-    Phase.PREPARED: (*(_mark,) * 8, _accepted, _decision, _deadline),
+    Phase.PREPARED: (*(marking,) * 2, _accepted, _decision, _deadline),
     Phase.DISPATCHING: (*_REPLIES, *_REPLIES, _lease_ended, _decision),
     Phase.UNCERTAIN: (*_REPLIES, *(_adopt,) * 5, _quiescent, _quiescent, _quiescent, _decision),
     Phase.REJECTED: (_accepted, _quiescent, _quiescent, _decision),

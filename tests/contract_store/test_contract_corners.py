@@ -163,3 +163,13 @@ def test_what_a_pause_held_back_is_due_with_its_end(ground: Ground) -> None:
     ground.fetch("resume_provider", name="genace", **BY)
     (message,) = ground.claim(Action.DISPATCH)
     assert message.operation_id == operation_id
+
+
+@pytest.mark.parametrize(("word", "error"), [("a\0b", psycopg.DataError), ("\ud800", UnicodeEncodeError)])
+def test_what_is_no_text_is_refused_before_anything_is_written(
+    ground: Ground, word: str, error: type[Exception]
+) -> None:
+    operation_id = ground.enqueue("k")
+    with pytest.raises(error):
+        ground.happen(operation_id, ev.Cancel(actor="ops", reason=word))
+    assert ground.operation(operation_id).phase == "prepared"

@@ -69,7 +69,7 @@ def _wanted(**other: Any) -> Callable[[pytest.MonkeyPatch], None]:
     """A claim that does not hear all that it is asked."""
 
     def plant(patch: pytest.MonkeyPatch) -> None:
-        kinds_of = claiming.kinds_of
+        kinds_of = budgets.kinds_of
         patch.setattr(
             claiming,
             "kinds_of",

@@ -11,6 +11,8 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 from uuid import UUID
 
+import psycopg
+
 from memory.enqueue import enqueue
 from memory.statements import EFFECTS, OUT_OF_SCOPE, names
 from memory.tables import Place, Row, Tables
@@ -106,9 +108,13 @@ def named(text: str) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """A value as it comes back from the database: words of ours are text there."""
+    """A value as it comes back from the database: words of ours are text there. Raises what the driver raises for no text at all."""
     if isinstance(value, enum.Enum):
         return value.value
+    if isinstance(value, str):
+        value.encode()
+        if "\0" in value:
+            raise psycopg.DataError("PostgreSQL text fields cannot contain NUL (0x00) bytes")
     if isinstance(value, list | tuple):
         return [_plain(each) for each in value]
     return value
