@@ -9,9 +9,9 @@ import pytest
 import postgres
 from coatcheck.devdb import DevPostgres
 from coatcheck.seams import Seams
+from faults.pooler import Pooler
 
-
-pytest_plugins = ("figures",)
+pytest_plugins = ("figures", "pooling")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -46,9 +46,9 @@ def server(pytestconfig: pytest.Config) -> Iterator[DevPostgres]:
 
 
 @pytest.fixture(scope="session")
-def template(server: DevPostgres) -> Iterator[postgres.Template]:
+def template(server: DevPostgres, pooler: Pooler | None) -> Iterator[postgres.Template]:
     """The migrated template, made once in a run."""
-    made = postgres.Template(server, migrated=True)
+    made = postgres.Template(server, migrated=True, reached_by=pooler.url_of if pooler else server.url)
     yield made
     made.close()
 

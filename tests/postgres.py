@@ -7,7 +7,7 @@ slot is put right by the next one that takes it.
 import fcntl
 import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -43,16 +43,17 @@ create or replace function coatcheck.lease_now() returns timestamptz language sq
 
 @dataclass(kw_only=True)
 class Database:
-    """One test's own database."""
+    """One test's own database. `url` is how the code under test reaches it, which may be by way of a pooler."""
 
     name: str
     url: str
     server: DevPostgres
+    url_beside: str | None = None
     _offset_s: float = field(default=0.0)
 
     def connect(self) -> psycopg.Connection[TupleRow]:
-        """A connection in autocommit; close it, or use it as a context manager."""
-        return psycopg.connect(self.url, autocommit=True)
+        """The test's own connection in autocommit, beside any pooler; close it, or use it as a context manager."""
+        return psycopg.connect(self.url_beside or self.url, autocommit=True)
 
     def move_time(self, seconds: float) -> None:
         """Move what this database takes for now by `seconds`, on top of earlier moves: both of its time functions, nothing else."""
@@ -64,8 +65,9 @@ class Database:
 class Template:
     """A migrated database that every test's database is a copy of."""
 
-    def __init__(self, server: DevPostgres, migrated: bool) -> None:
+    def __init__(self, server: DevPostgres, migrated: bool, *, reached_by: Callable[[str], str] | None = None) -> None:
         self._server = server
+        self._reached_by = reached_by or server.url
         self._name = f"template_{uuid.uuid4().hex[:12]}"
         self._admin = psycopg.connect(server.url("postgres"), autocommit=True)
         self._create(self._name, "template0")
@@ -81,7 +83,9 @@ class Template:
         name = f"test_{uuid.uuid4().hex[:12]}"
         self._create(name, self._name)
         try:
-            yield Database(name=name, url=self._server.url(name), server=self._server)
+            yield Database(
+                name=name, url=self._reached_by(name), server=self._server, url_beside=self._server.url(name)
+            )
         finally:
             self._admin.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
 

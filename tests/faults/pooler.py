@@ -19,7 +19,7 @@ from waiting import until
 
 PLACES = (Path("/var/lib/coatcheck/pgbouncer"), postgres.SLOTS.parent / ".pgbouncer")
 """Where scripts/pgbouncer leaves what it takes apart, for root and for others."""
-PORT = 6432
+PORT = 5432
 
 
 class Pooler:
@@ -51,7 +51,7 @@ class Pooler:
     @property
     def url(self) -> str:
         """The address of the same database by way of the pooler."""
-        return self._url(self._database.name)
+        return self.url_of(self._database.name)
 
     def kill(self) -> None:
         """End it without a word: every connection breaks, on both sides."""
@@ -66,11 +66,12 @@ class Pooler:
     def servers(self) -> list[dict[str, Any]]:
         """Its sessions at the server, as it tells them."""
         with psycopg.connect(
-            self._url("pgbouncer"), autocommit=True, row_factory=dict_row, cursor_factory=psycopg.ClientCursor
+            self.url_of("pgbouncer"), autocommit=True, row_factory=dict_row, cursor_factory=psycopg.ClientCursor
         ) as connection:
             return connection.execute("show servers").fetchall()
 
-    def _url(self, name: str) -> str:
+    def url_of(self, name: str) -> str:
+        """The address of a database of the same server by way of the pooler."""
         return f"postgresql://postgres@/{quote(name)}?host={quote(str(self._folder), safe='')}&port={PORT}"
 
     def _started(self) -> subprocess.Popen[bytes]:
