@@ -10,6 +10,7 @@ from typing import Any
 
 import psycopg
 
+from coatcheck.core import events as ev
 from coatcheck.core.actions import Action, ParkReason, WaitReason
 from coatcheck.core.machine import advance
 from coatcheck.core.operation import Operation, OperationId, Phase
@@ -182,10 +183,11 @@ class Course:
             before = self.readings.get(operation_id, now)
             operation = before if chances.one_in(6) else now
             self.readings[operation_id] = now
-            if operation.phase is Phase.PREPARED and chances.one_in(6):
+            happening = event(chances, operation)
+            if operation.phase is Phase.PREPARED and isinstance(happening, ev.Reply) and chances.one_in(2):
                 # a failover lost its mark, and whoever made it goes on with what it knows
-                operation = replace(operation, phase=Phase.DISPATCHING, dispatch_id=chances.dispatch_id())
-            step = advance(operation, event(chances, operation), operation.read_at)
+                operation = replace(operation, phase=Phase.DISPATCHING, dispatch_id=happening.dispatch_id)
+            step = advance(operation, happening, operation.read_at)
             if isinstance(step, Step):
                 steps.append((operation, step))
         for kind in {type(step): None for _, step in steps}:

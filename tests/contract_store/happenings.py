@@ -233,7 +233,7 @@ _KNOWN: Sequence[Maker] = (
 )
 _DUE: Sequence[Maker] = (_output_stored, _output_stored, _output_failed, _source_expired, _decision)
 _FITTING: Mapping[Phase, Sequence[Maker]] = {
-    Phase.PREPARED: (*(marking,) * 2, _accepted, _decision, _deadline),
+    Phase.PREPARED: (*(marking,) * 2, _accepted, _doubted, _decision, _deadline),
     Phase.DISPATCHING: (*_REPLIES, *_REPLIES, _lease_ended, _decision),
     Phase.UNCERTAIN: (*_REPLIES, *(_adopt,) * 5, _quiescent, _quiescent, _quiescent, _decision),
     Phase.REJECTED: (_accepted, _quiescent, _quiescent, _decision),

@@ -11,7 +11,7 @@ from contract_store.twin import Twin
 from figures import Report, Scale
 from memory.statements import EFFECTS
 
-STEPS = 50
+STEPS = 40
 GIVEN = {
     "store/mark": ("applied", "stale", "paused", "allowance", "cap", "rate"),
     "store/conclude": ("applied", "evidence", "owned"),

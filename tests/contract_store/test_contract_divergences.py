@@ -15,7 +15,7 @@ from figures import Report
 from memory import accounts, budgets, claiming, concluding, deciding, evidence, leases, looking, marking, verdicts
 from memory.tables import listed
 
-COURSES = 60
+COURSES = 40
 
 
 def nothing(*_given: Any, **_named: Any) -> None:
@@ -124,7 +124,7 @@ def test_a_divergence_is_found(
     for seed in range(COURSES):
         try:
             runner.run(Course(twin, seed).go(STEPS))
-        except (Diverged, KeyError, TypeError, AttributeError):
+        except Diverged:
             figures("contract divergences found", 1)
             return
     pytest.fail(f"{COURSES} courses saw nothing of it")
