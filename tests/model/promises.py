@@ -4,40 +4,44 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from coatcheck.core.operation import FINAL_RENDER_STATES, Outcome, Phase
-from model.moves import KNOWN, Move
-from model.store import rank
-from model.world import World
+from model.moves import Move
+from model.store import DOUBTED, KNOWN, PROVEN, RANK, UNSENT
+from model.world import RIVAL, At, Money, Owner, World
 
-UNSENT = (Outcome.NOT_SENT, Outcome.THROTTLED, Outcome.PROVEN_ABSENT)
-OPEN_PHASES = (Phase.PREPARED, Phase.DISPATCHING, Phase.UNCERTAIN)
+OPEN_PHASES = (Phase.PREPARED, *DOUBTED)
 
 
 def one_post_per_dispatch(world: World) -> bool:
     """S1: POSTs per dispatch are at most one."""
-    return all(count <= 1 for count in world.posts)
+    return all(attempt.posts <= 1 for attempt in world.attempts)
 
 
 def posts_are_authorised(world: World) -> bool:
-    """S1, S2: under one authorisation at most one dispatch was sent that is not proven unsent or throttled."""
+    """S1, S2: under one authorisation at most one dispatch was sent that is not proven unsent or throttled, and not shown as displaced."""
     spent = [
-        dispatch.authorisation
-        for dispatch, count in zip(world.dispatches, world.posts, strict=True)
-        if dispatch is not None and count and dispatch.outcome not in UNSENT
+        attempt.authorisation
+        for attempt in world.attempts
+        if attempt.posts and attempt.row is not None and _counts(attempt.row.outcome, attempt.row.is_displaced)
     ]
     return len(spent) == len(set(spent))
+
+
+def _counts(outcome: Outcome, is_displaced: bool) -> bool:
+    return outcome not in UNSENT and not is_displaced
 
 
 def proofs_are_true(world: World) -> bool:
     """What is recorded as created by nobody was created by nobody: neither now nor, once recorded, ever after."""
     return not any(
-        dispatch is not None and created and rank(dispatch.outcome) == rank(Outcome.NOT_SENT)
-        for dispatch, created in zip(world.dispatches, world.created, strict=True)
+        attempt.is_created and attempt.row is not None and RANK[attempt.row.outcome] == PROVEN
+        for attempt in world.attempts
     )
 
 
 def jobs_are_paid_for_knowingly(world: World) -> bool:
-    """No more remote jobs exist than authorisations to spend were given."""
-    return sum(world.created) <= world.row.authorisation
+    """No more remote jobs exist than authorisations to spend were given, but for those whose mark a failover took."""
+    created = sum(attempt.is_created and not attempt.is_lost for attempt in world.attempts)
+    return created <= world.row.authorisation
 
 
 def nothing_is_stranded(world: World) -> bool:
@@ -47,12 +51,40 @@ def nothing_is_stranded(world: World) -> bool:
     return world.lane is not None or not waits
 
 
+def an_open_dispatch_is_not_set_aside(world: World) -> bool:
+    """L2: what is dispatching gets its reply or its doubt, and never waits for a person before."""
+    return world.row.phase is not Phase.DISPATCHING or world.lane is None or world.lane.parked is None
+
+
 def cancelled_means_unsent(world: World) -> bool:
     """Cancelled: closed before a POST under the present authorisation, or after one that was proven unsent."""
     return world.row.phase is not Phase.CANCELLED or not any(
-        dispatch is not None and dispatch.authorisation == world.row.authorisation and dispatch.outcome not in UNSENT
-        for dispatch in world.dispatches
+        attempt.row is not None
+        and attempt.authorisation == world.row.authorisation
+        and _counts(attempt.row.outcome, attempt.row.is_displaced)
+        for attempt in world.attempts
     )
+
+
+def a_job_has_one_owner(world: World) -> bool:
+    """S5: what the operation calls its own is no other operation's."""
+    job = world.row.job
+    return job is None or (job != RIVAL and world.attempts[job].owner is Owner.OURS)
+
+
+def the_allowance_adds_up(world: World) -> bool:
+    """S11: held is the sum of what unsettled dispatches hold, charged the sum of what was charged."""
+    money = [attempt.row.money for attempt in world.attempts if attempt.row is not None]
+    return world.held == money.count(Money.HELD) and world.charged == money.count(Money.SPENT)
+
+
+def doubt_keeps_its_hold(world: World) -> bool:
+    """A hold lives as long as the doubt, unless evidence proves that nothing was bought."""
+    row = world.row
+    if row.phase not in DOUBTED or row.dispatch is None:
+        return True
+    kept = world.attempts[row.dispatch].row
+    return kept is None or RANK[kept.outcome] == PROVEN or kept.money is Money.HELD
 
 
 STATES: tuple[Callable[[World], bool], ...] = (
@@ -61,19 +93,36 @@ STATES: tuple[Callable[[World], bool], ...] = (
     proofs_are_true,
     jobs_are_paid_for_knowingly,
     nothing_is_stranded,
+    an_open_dispatch_is_not_set_aside,
     cancelled_means_unsent,
+    a_job_has_one_owner,
+    the_allowance_adds_up,
+    doubt_keeps_its_hold,
 )
 
 
 def only_a_mark_precedes_a_post(before: World, move: Move) -> bool:
-    """S1: when the first byte leaves, the mark is in the store."""
-    return move.posted is None or before.dispatches[move.posted] is not None
+    """S1: when the first byte leaves, the mark is in the store, or a failover took it since."""
+    if move.posted is None:
+        return True
+    attempt = before.attempts[move.posted]
+    return attempt.row is not None or attempt.is_lost
 
 
 def doubt_leads_to_uncertain(before: World, move: Move) -> bool:
     """S3: a lease that ends in dispatching leads only to uncertain."""
     left = before.row.phase is Phase.DISPATCHING and move.world.row.phase is not Phase.DISPATCHING
     return not (move.swept and left) or move.world.row.phase is Phase.UNCERTAIN
+
+
+def only_an_ended_lease_is_doubt(before: World, move: Move) -> bool:
+    """Nobody sweeps a dispatch whose sender still holds its lease."""
+    if not move.swept or move.saved is None or not move.saved.applied or before.lane is None:
+        return True
+    return not before.lane.is_leased or not any(
+        worker.holds and worker.dispatch == before.row.dispatch and worker.at in (At.MARKED, At.REPLIED)
+        for worker in before.workers
+    )
 
 
 def the_first_id_stays(before: World, move: Move) -> bool:
@@ -86,12 +135,27 @@ def final_states_stay(before: World, move: Move) -> bool:
     return before.row.render_state not in FINAL_RENDER_STATES or move.world.row.render_state is before.row.render_state
 
 
+def only_its_own_job_tells(before: World, move: Move) -> bool:
+    """A render's state comes from a look at the remote job that the operation owns."""
+    return before.row.render_state is move.world.row.render_state or move.named == before.row.job
+
+
 def every_write_is_one_revision(before: World, move: Move) -> bool:
-    """S7: revisions have no gap, and no write goes without one."""
-    changed = (before.row, before.dispatches) != (move.world.row, move.world.dispatches[: len(before.dispatches)])
+    """S7: revisions have no gap, and no write goes without one. A failover takes whole revisions; time writes none."""
+    if move.cost == "failovers":
+        return True
+    if move.world.attempts is before.attempts and move.world.row is before.row:
+        return move.saved is None or move.saved.revisions == move.saved.applied
+    rows = [attempt.row for attempt in move.world.attempts[: len(before.attempts)]]
+    changed = (_undated(before), [attempt.row for attempt in before.attempts]) != (_undated(move.world), rows)
     if move.saved is None:
         return not changed
     return move.saved.revisions == 1 if changed or move.saved.applied else move.saved.revisions <= 1
+
+
+def _undated(world: World) -> object:
+    """The row but for what time alone changes."""
+    return world.row[:4], world.row[5:]
 
 
 def nobody_stale_writes(_before: World, move: Move) -> bool:
@@ -101,33 +165,43 @@ def nobody_stale_writes(_before: World, move: Move) -> bool:
 
 def outcomes_only_rise(before: World, move: Move) -> bool:
     """Later evidence never weakens earlier evidence."""
-    return all(
-        old is None or (new is not None and rank(new.outcome) >= rank(old.outcome))
-        for old, new in zip(before.dispatches, move.world.dispatches, strict=False)
+    return move.world.attempts is before.attempts or all(
+        old.row is None or new.is_lost or (new.row is not None and RANK[new.row.outcome] >= RANK[old.row.outcome])
+        for old, new in zip(before.attempts, move.world.attempts, strict=False)
     )
 
 
 def a_paid_id_is_kept(before: World, move: Move) -> bool:
-    """A worker that heard of an id and lived on leaves it in the evidence; where its dispatch was open, it concludes the operation."""
-    replied = [worker for worker in before.workers if worker.dispatch == move.ended and worker.reply is not None]
-    if move.ended is None or not any(
-        "accepted" in str(worker.reply) or "with_id" in str(worker.reply) for worker in replied
-    ):
+    """Whoever saved an id and lived on leaves it in the evidence and on the list of jobs; where its dispatch was open, it concludes."""
+    if move.ended is None or move.named is None or move.named == RIVAL:
         return True
-    kept = move.world.dispatches[move.ended]
-    waited = before.row.dispatch == move.ended and before.row.phase in OPEN_PHASES
-    return kept is not None and kept.job == move.ended and (not waited or move.world.row.job == move.ended)
+    kept = move.world.attempts[move.ended]
+    if kept.row is None or kept.row.job is None or kept.owner is Owner.NOBODY:
+        return False
+    waited = before.row.dispatch == move.ended and before.row.phase in OPEN_PHASES and kept.owner is not Owner.RIVALS
+    return not waited or move.world.row.job == move.ended
+
+
+def what_is_spooled_is_kept(before: World, move: Move) -> bool:
+    """A line leaves the disk only when what it says is in the store."""
+    if move.world.spool is before.spool:
+        return True
+    gone = [line for line in before.spool if line not in move.world.spool]
+    return not gone or move.ended in [line.dispatch for line in gone]
 
 
 MOVES: tuple[Callable[[World, Move], bool], ...] = (
     only_a_mark_precedes_a_post,
     doubt_leads_to_uncertain,
+    only_an_ended_lease_is_doubt,
     the_first_id_stays,
     final_states_stay,
+    only_its_own_job_tells,
     every_write_is_one_revision,
     nobody_stale_writes,
     outcomes_only_rise,
     a_paid_id_is_kept,
+    what_is_spooled_is_kept,
 )
 
 
@@ -150,7 +224,12 @@ class Judge:
         )
 
     def broken_by(self, before: World, move: Move) -> str | None:
-        """The first promise that this move breaks."""
+        """The first promise that this move breaks. One that writes, sends and saves nothing breaks none."""
+        after = move.world
+        if move.saved is None and move.posted is None and move.ended is None and not move.swept:
+            same = after.row is before.row and after.attempts is before.attempts
+            if same and after.spool is before.spool:
+                return None
         return next((promise.__name__ for promise in self.of_moves if not promise(before, move)), None)
 
     def broken_in(self, world: World) -> str | None:
