@@ -119,7 +119,9 @@ class Course:
 
     async def _ends_leases(self) -> None:
         hand, chances = self.chances.pick(self.hands), self.chances
-        messages = list({message.slot: message for message in chances.some(hand.messages, 3)}.values())
+        # now and then what somebody else was given
+        held = chances.pick(self.hands).messages if chances.one_in(2) else hand.messages
+        messages = list({message.slot: message for message in chances.some(held, 3)}.values())
         match chances.random.randrange(8):
             case 0:
                 await hand.leases.acknowledge([Acknowledge(message=message) for message in messages[:1]])
@@ -131,7 +133,7 @@ class Course:
             case _:
                 await hand.leases.release([self._release(message) for message in messages])
         for message in messages:
-            if chances.one_in(2):
+            if held is hand.messages and chances.one_in(2):
                 hand.turns.give_back(message.action, message.tenant_id)
 
     def _release(self, message: Message) -> Release:

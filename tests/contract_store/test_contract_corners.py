@@ -59,6 +59,23 @@ def test_an_id_that_another_operation_has_leads_into_doubt(ground: Ground) -> No
     assert faults == {(second, "remote_id_owned", "theirs"), (first, "remote_id_disputed", "theirs")}
 
 
+def test_an_orphan_of_its_own_may_be_adopted_and_opens_its_own_dispatch(ground: Ground) -> None:
+    operation_id = ground.enqueue("k", estimate=2)
+    former = ground.mark(operation_id)
+    ground.happen(operation_id, ev.LeaseEnded())
+    ground.move(100)
+    ground.happen(operation_id, ev.Redispatch(quiescent_at=None, **BY))
+    present = ground.mark(operation_id)
+    ground.happen(operation_id, ev.Accepted(dispatch_id=former, remote_job_id=JOB))
+    ground.happen(operation_id, ev.Doubted(dispatch_id=present, cause="reset"))
+    saved = ground.happen(operation_id, ev.Adopt(remote_job_id=JOB, **BY))
+    assert (saved.status, saved.spent) == (Status.APPLIED, 2)
+    assert ground.operation(operation_id).dispatch_id == former
+    assert [(row["role"], row["dispatch_id"]) for row in ground.rows("remote_jobs")] == [("owner", former)]
+    charged = {row["dispatch_id"]: (row["charged"], row["settled_at"] is None) for row in ground.rows("dispatches")}
+    assert charged == {former: (None, True), present: (2, False)}
+
+
 def test_a_batch_of_marks_holds_until_the_first_that_does_not_fit(ground: Ground) -> None:
     ground.fetch("open_allowance", tenant_id="t1", unit="credits", ceiling=Decimal(5), actor="ops")
     operations = [ground.enqueue(f"k{amount}", estimate=amount) for amount in (3, 4, 1)]

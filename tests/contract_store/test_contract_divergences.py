@@ -53,12 +53,6 @@ def _final_replaced(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(looking, "_judged", lambda tables, step, worker: {**judged(tables, step, worker), "applies": True})
 
 
-def _orphan_not_promoted(patch: pytest.MonkeyPatch) -> None:
-    """An orphan of the operation itself counts as another's."""
-    patch.setattr(concluding, "is_own_orphan", lambda job, operation_id: False)
-    patch.setattr(deciding, "is_own_orphan", lambda job, operation_id: False)
-
-
 def _sum_not_running(patch: pytest.MonkeyPatch) -> None:
     """Each mark of a batch is tried against the allowance as if it were alone."""
     afford = marking._afford
@@ -98,7 +92,6 @@ PLANTED: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "no pause follows from replies": _without(concluding, "pause_accounts"),
     "an outcome may fall": _without(evidence, "outcome_rank", lambda outcome: 1),
     "an id concludes whatever its dispatch": _without(concluding, "_concludes", lambda *_, **__: True),
-    "an orphan stays one": _orphan_not_promoted,
     "an owned id raises no incident": _without(concluding, "note_disputes"),
     "a lost lease writes": _any_token,
     "a wait begins anew each time": _without(leases, "_waits", lambda *_: {}),
@@ -116,6 +109,7 @@ PLANTED: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
 }
 
 
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("planted", PLANTED)
 def test_a_divergence_is_found(
     planted: str, twin: Twin, runner: asyncio.Runner, monkeypatch: pytest.MonkeyPatch, figures: Report
