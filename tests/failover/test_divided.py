@@ -6,6 +6,7 @@ the new primary sends, too, and the checker sees that.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,9 @@ class Divided:
         """The session that waits with a mark, or with a look for one."""
         return self.old.execute(("select pid, query_start" + WAITS).encode(), [MARKING]).fetchall()
 
+    def _waits_anew(self, found: Any) -> bool:
+        return self.waiting() not in ([], [found])
+
     def is_waited_for_no_longer(self, end: str) -> None:
         """The worker's waiting ends. Then it looks for its mark, and that waits for a confirmation as well: it ends in the same way."""
         for _ in range(2):
@@ -67,7 +71,7 @@ class Divided:
                     return
                 case _:
                     self.old.execute(f"select {end}(%s)".encode(), [found[0]])
-                    until(lambda found=found: self.waiting() not in ([], [found]))
+                    until(partial(self._waits_anew, found))
 
     def both_sides_have_done_what_they_do(self) -> None:
         """The new primary's worker ends all there is; the one that was cut off is told to end at once."""
