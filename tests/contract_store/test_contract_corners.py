@@ -10,7 +10,8 @@ from coatcheck.core import events as ev
 from coatcheck.core.actions import Action
 from coatcheck.core.operation import RemoteJobId, RenderState
 from coatcheck.core.steps import DecideStep, MarkStep, SnapshotStep
-from coatcheck.queue.leases import Acknowledge, Release
+from coatcheck.queue.leases import Acknowledge, Release, Wanted
+from coatcheck.queue.turns import Turns
 from coatcheck.store.door import Status
 from contract_store.grounds import Ground
 
@@ -132,6 +133,19 @@ def test_a_suspect_is_leased_alone(ground: Ground) -> None:
     ground.enqueue("k2")
     (alone,) = ground.claim(Action.DISPATCH)
     assert (alone.operation_id, alone.is_suspect, alone.lease_count) == (suspect, True, 3)
+
+
+def test_tenants_take_turns_from_claim_to_claim(ground: Ground) -> None:
+    for number in range(2):
+        for tenant_id in ("t1", "t2", "t3"):
+            ground.enqueue(f"k{number}", tenant_id=tenant_id)
+    turns = Turns()
+    wanted = [Wanted(action=Action.DISPATCH, provider="genace", account="genace", room=1, lease_s=30)]
+    served = []
+    for _ in range(4):
+        (message,) = ground.run(ground.leases.claim(wanted, doubts=0, doubt_lease_s=30, turns=turns))
+        served.append(message.tenant_id)
+    assert served == ["t1", "t2", "t3", "t1"]
 
 
 def test_a_final_state_stays(ground: Ground) -> None:
