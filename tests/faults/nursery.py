@@ -3,6 +3,7 @@
 import json
 import os
 import select
+import signal
 import socket
 import subprocess
 import sys
@@ -27,6 +28,8 @@ class Nursery:
         self._births: list[int] = []
         self._states: dict[int, int] = {}
         self.born_count = 0
+        self.is_over = False
+        """Whether it has ended, and with it every child."""
 
     def child(
         self, course: str, arguments: Sequence[str], *, env: Mapping[str, str], folder: Path, name: str
@@ -41,14 +44,17 @@ class Nursery:
         self.born_count += 1
         return Forked(self, self._births.pop(), folder=folder, name=name)
 
-    def signal(self, pid: int, number: int) -> None:
+    def send_signal(self, pid: int, number: int) -> None:
         """Signal a child, if it lives."""
         self._say({"pid": pid, "signal": number})
 
     def status(self, pid: int) -> int | None:
         """The last that became of a child, as waitpid tells it; None while nothing did."""
-        self.hear(0.0)
-        return self._states.get(pid)
+        if not self.is_over:
+            self.hear(0.0)
+        known = self._states.get(pid)
+        is_alive = known is None or os.WIFSTOPPED(known) or os.WIFCONTINUED(known)
+        return int(signal.SIGKILL) if self.is_over and is_alive else known
 
     def hear(self, within_s: float) -> None:
         """Take in what the nursery told, waiting for it no longer than this."""
@@ -99,7 +105,7 @@ class Forked(Child):
         return status is not None and os.WIFSTOPPED(status)
 
     def signal(self, number: int) -> None:
-        self._nursery.signal(self.pid, number)
+        self._nursery.send_signal(self.pid, number)
 
 
 @contextmanager
@@ -117,5 +123,7 @@ def nursery_of(folder: Path) -> Iterator[Nursery]:
                 stdout=err,
                 stderr=err,
             )
-        yield Nursery(ours)
+        nursery = Nursery(ours)
+        yield nursery
+        nursery.is_over = True
     assert process.wait(END_S) == 0, (folder / "nursery.err").read_text()

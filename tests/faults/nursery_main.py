@@ -44,6 +44,7 @@ class Nursery:
                 pass
         for pid in self._children:
             os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
 
     def _heard(self, ready: set[Any]) -> bool:
         if self._woken in ready:
@@ -84,7 +85,9 @@ class Nursery:
         try:
             self._forget()
             for descriptor, path in ((1, wish["out"]), (2, wish["err"])):
-                os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), descriptor)
+                opened = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+                os.dup2(opened, descriptor)
+                os.close(opened)
             os.environ.clear()
             os.environ.update(wish["env"])
             COURSES[wish["course"]].run(wish["arguments"])
