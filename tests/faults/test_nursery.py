@@ -4,14 +4,11 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-import pytest
-
 from coatcheck.seams import Point
 from faults.arena import Arena
 from faults.child import KILLED
 from faults.nursery import Forked, nursery_of
 from faults.strike import Deed, Strike
-from waiting import until
 
 ITS_OWN = {"log", "connection"}
 
@@ -56,11 +53,11 @@ def test_a_signal_reaches_its_child_and_the_end_is_told(arena: Arena) -> None:
     assert asleep(arena).running
 
 
-@pytest.mark.parametrize("is_stopped", [True, False])
-def test_no_child_outlives_its_nursery(arena: Arena, tmp_path: Path, is_stopped: bool) -> None:
+def test_no_child_outlives_its_nursery(arena: Arena, tmp_path: Path) -> None:
     with nursery_of(tmp_path) as arena.nursery:
-        child = asleep(arena)
-        if not is_stopped:
-            child.go_on()
-        assert Path(f"/proc/{child.pid}").exists() or not is_stopped
-    until(lambda: not Path(f"/proc/{child.pid}").exists())
+        sleeper, worker = asleep(arena), arena.worker(until_idle=False)
+        worker.says("ready")
+        assert isinstance(worker, Forked)
+        assert worker.running
+    assert not any(Path(f"/proc/{each.pid}").exists() for each in (sleeper, worker))
+    assert worker.ended() == KILLED
