@@ -140,6 +140,9 @@ def _posts(books: Books, operation: Row) -> Iterator[str]:
             if late > sum(at > row["at"] for at in marked):
                 yield f"S2: a POST arrived after {row['event']} although it was sent before"
     created = [post for post in posts if post.created]
+    able = [row for row in books.dispatches(operation) if row["outcome"] not in CREATED_NOTHING | {"proven_absent"}]
+    if len(created) > len(able):
+        yield f"S2: {len(created)} jobs were created, and {len(able)} dispatches are said to have been able to"
     if len(created) > operation["authorisation"]:
         yield f"S2: {len(created)} jobs were created under {operation['authorisation']} authorisations"
 

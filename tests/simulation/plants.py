@@ -191,7 +191,7 @@ PLANTS: Final[Mapping[str, tuple[Plant, str, Mapping[str, float]]]] = {
     "quiescence is not waited for": (
         ignores_quiescence,
         "S2",
-        {"HALT_AT_POINT": 0.05, "SLOW_NETWORK": 0.9, "DECIDED": 1.0},
+        {"CREATE": 0.2, "DECIDED": 1.0},
     ),
     "late ids are forgotten": (drops_orphans, "lost", {"STOP_AT_POINT": 0.05, "DECIDED": 1.0}),
     "revisions do not guard": (forgets_the_revision, "S7", _WILD),

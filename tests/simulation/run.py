@@ -20,7 +20,7 @@ from simulation.people import TENANTS
 from simulation.troubles import Mix, Trouble
 from simulation.world import World
 
-FAULTS_S = 32.0
+FAULTS_S = 28.0
 """How long things go wrong."""
 HEALED_S = 400.0
 """Within how long after that all that is owed has come about."""

@@ -105,6 +105,9 @@ _EARLY: Final = (
     {"kind": "early_reply", "status": 413},
 )
 
+_LAGGING: Final = {"kind": "stall_before_body", "seconds": 5.3}
+"""The POST's time is over, and within SERVICE_LAG_S after it a job comes of it all the same."""
+
 
 def overheard(service: SimulatedService, journal: Journal) -> None:
     """Let the journal know of every fault that the service chose."""
@@ -134,9 +137,10 @@ def script_of(mix: Mix, chance: random.Random, *, echoes: bool) -> dict[str, Any
         if (rate := mix.rate(trouble))
         for _ in range(4)
     ]
+    kinds = _EARLY if mix.rate(Trouble.SLOW_NETWORK) else (*_EARLY, _LAGGING, _LAGGING)
     early = [
-        {"on": "create", "nth": chance.randint(1, 12), **chance.choice(_EARLY)}
-        for _ in range(chance.randint(0, 2) if mix.rate(Trouble.CREATE) else 0)
+        {"on": "create", "nth": chance.randint(1, 12), **chance.choice(kinds)}
+        for _ in range(chance.randint(0, 3) if mix.rate(Trouble.CREATE) else 0)
     ]
     service = {
         "style": "echo" if echoes else "genace",

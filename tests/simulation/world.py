@@ -86,7 +86,7 @@ class World:
             chance=self.chance_of("application"),
             journal=self.journal,
             count=chance.randint(5, 13),
-            within_s=15.0,
+            within_s=12.0,
         )
         self.person = self._person()
         self.hosts = [self._host(number) for number in range(chance.choice((1, 2, 2, 3)))]
