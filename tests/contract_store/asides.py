@@ -55,8 +55,8 @@ async def _budgets(twin: Twin, chances: Chances) -> None:
     wish = _wish(
         chances.pick(tuple(ACCOUNTS)),
         Budget(
-            max_in_flight=chances.pick((KEPT, None, 0, 1, 3, 100)),
-            dispatches_per_s=chances.pick((KEPT, None, 0.2, 2.0, 50.0)),
+            max_in_flight=chances.pick((KEPT, None, None, 1, 3, 100)),
+            dispatches_per_s=chances.pick((KEPT, None, None, 0.2, 2.0, 50.0)),
             looks_per_s=chances.pick((KEPT, None, 0.2, 2.0, 50.0)),
             look_floor_s=chances.pick((KEPT, None, 5.0)),
             doubt_limit=chances.pick((KEPT, None, 2, 20)),

@@ -81,13 +81,13 @@ class Course:
             self.twin.enqueue(self.chances.request())
 
     async def _waits(self) -> None:
-        self.twin.move(self.chances.seconds(0.1, 1, 5, 40, 100, 1000))
+        self.twin.move(self.chances.seconds(0.1, 1, 5, 40, 40, 100, 1000))
 
     # -- leases --------------------------------------------------------------------------------------------------------
 
     async def _claims(self) -> None:
         hand, chances = self.chances.pick(self.hands), self.chances
-        wanted = [self._wanted() for _ in range(chances.random.randint(0, 3))]
+        wanted = [self._wanted() for _ in range(chances.random.randint(1, 5))]
         wanted = list({(want.action, want.provider): want for want in wanted}.values())
         away_s = (chances.seconds(50), chances.seconds(1)) if chances.one_in(4) else None
         messages = await hand.leases.claim(
@@ -107,7 +107,7 @@ class Course:
     def _wanted(self) -> Wanted:
         chances = self.chances
         provider = chances.pick(tuple(ACCOUNTS))
-        room = chances.random.randint(0, 4)
+        room = chances.random.randint(0, 6)
         return Wanted(
             action=chances.pick((Action.DISPATCH, Action.OBSERVE, Action.DELIVER)),
             provider=provider,
@@ -267,8 +267,8 @@ class Course:
 
 _STEPS = (
     *(Course._enqueues,) * 3,
-    *(Course._waits,) * 3,
-    *(Course._claims,) * 4,
+    *(Course._waits,) * 4,
+    *(Course._claims,) * 8,
     *(Course._ends_leases,) * 2,
     Course._asks_what_is_left,
     *(Course._marks,) * 3,

@@ -12,7 +12,7 @@ from contract_store.differences import Diverged
 from contract_store.test_contract import STEPS
 from contract_store.twin import Twin
 from figures import Report
-from memory import accounts, budgets, claiming, concluding, deciding, evidence, leases, looking, marking, verdicts
+from memory import accounts, budgets, claiming, concluding, deciding, evidence, leases, looking, marking
 from memory.tables import listed
 
 COURSES = 40
@@ -98,7 +98,6 @@ PLANTED: dict[str, Callable[[pytest.MonkeyPatch], None]] = {
     "a stale decision applies": _any_revision,
     "a stale look applies": _final_replaced,
     "a decision settles nothing": _without(deciding, "settle", lambda *_: []),
-    "an open verdict charges": _without(verdicts, "_charged", lambda word, held: held["held"]),
     "a rate allows one too many": _one_too_many,
     "no place is kept for who has nothing in hand": _wanted(reserve=0),
     "a suspect is leased in company": _without(claiming, "_suspect"),
