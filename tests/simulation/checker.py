@@ -101,7 +101,7 @@ def findings(
     """Everything that is wrong, in words; nothing, if all is well."""
     books = Books.of(tables, posts, jobs, sink)
     whole = (_strangers, _owners, _allowances, _flights, _sink, _ownerless)
-    each = (_posts, _references, _authorisations, _doubts, _jobs, _history, _money, _lanes, _outputs)
+    each = (_posts, _arrivals, _references, _authorisations, _doubts, _jobs, _history, _money, _lanes, _outputs)
     found = [finding for look in whole for finding in look(books)]
     for operation in tables["operations"]:
         name = f"{operation['operation_key']} {operation_text(operation['operation_id'])}"
@@ -121,30 +121,35 @@ def _strangers(books: Books) -> Iterator[str]:
 
 
 def _posts(books: Books, operation: Row) -> Iterator[str]:
-    """Each dispatch sends at most once, its mark was committed before, and nothing arrives after its time."""
-    posts = books.posts_of(operation)
-    sent = [row for row in books.dispatches(operation) if row["outcome"] != "not_sent"]
+    """Each dispatch sends at most once, and creates at most once for what was authorised."""
+    posts, rows = books.posts_of(operation), books.dispatches(operation)
+    sent = [row for row in rows if row["outcome"] != "not_sent"]
     if len(posts) > len(sent):
         yield f"S1: {len(posts)} POSTs by {len(sent)} dispatches that may have been sent"
-    marked = sorted(row["at"] for row in books.rows("history", operation) if row["event"] == "dispatch_marked")
-    for post, at in zip(posts, marked, strict=False):
-        if datetime.fromisoformat(post.at) < at:
-            yield f"S1: POST {post.order} arrived before its mark was committed"
-    for post in posts:
-        arrived_at = datetime.fromisoformat(post.at)
-        if not any(at <= arrived_at <= at + SENT_WITHIN for at in marked):
-            yield f"S1: POST {post.order} arrived when nothing could arrive any more"
-    for row in books.rows("history", operation):
-        if row["event"] in {"proven_absent", "redispatch_authorised"}:
-            late = sum(datetime.fromisoformat(post.at) > row["at"] for post in posts)
-            if late > sum(at > row["at"] for at in marked):
-                yield f"S2: a POST arrived after {row['event']} although it was sent before"
     created = [post for post in posts if post.created]
-    able = [row for row in books.dispatches(operation) if row["outcome"] not in CREATED_NOTHING | {"proven_absent"}]
+    able = [row for row in rows if row["outcome"] not in CREATED_NOTHING | {"proven_absent"}]
     if len(created) > len(able):
         yield f"S2: {len(created)} jobs were created, and {len(able)} dispatches are said to have been able to"
     if len(created) > operation["authorisation"]:
         yield f"S2: {len(created)} jobs were created under {operation['authorisation']} authorisations"
+
+
+def _arrivals(books: Books, operation: Row) -> Iterator[str]:
+    """A mark is committed before its POST, nothing arrives after its time, and nothing of an earlier dispatch after a decision about it."""
+    arrived = [(post.order, datetime.fromisoformat(post.at)) for post in books.posts_of(operation)]
+    history = books.rows("history", operation)
+    marked = sorted(row["at"] for row in history if row["event"] == "dispatch_marked")
+    for (order, at), mark in zip(arrived, marked, strict=False):
+        if at < mark:
+            yield f"S1: POST {order} arrived before its mark was committed"
+    for order, at in arrived:
+        if not any(mark <= at <= mark + SENT_WITHIN for mark in marked):
+            yield f"S1: POST {order} arrived when nothing could arrive any more"
+    for row in history:
+        if row["event"] in {"proven_absent", "redispatch_authorised"}:
+            late = sum(at > row["at"] for _, at in arrived)
+            if late > sum(mark > row["at"] for mark in marked):
+                yield f"S2: a POST arrived after {row['event']} although it was sent before"
 
 
 def _references(books: Books, operation: Row) -> Iterator[str]:
