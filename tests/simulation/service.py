@@ -126,7 +126,7 @@ def overheard(service: SimulatedService, journal: Journal) -> None:
             journal.strike(Trouble.CREATE, fault.kind)
         return fault
 
-    director.choose, director.early = choosing, choosing_early  # type: ignore[method-assign]
+    vars(director).update(choose=choosing, early=choosing_early)
 
 
 def script_of(mix: Mix, chance: random.Random, *, echoes: bool) -> dict[str, Any]:

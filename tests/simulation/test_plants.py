@@ -7,7 +7,8 @@ from simulation.plants import PLANTS
 from simulation.run import play
 from simulation.troubles import Mix
 
-WITHIN = 150
+WITHIN = 100
+pytestmark = pytest.mark.timeout(300)
 
 
 @pytest.mark.parametrize("name", PLANTS)
