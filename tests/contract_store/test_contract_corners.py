@@ -69,8 +69,8 @@ def test_an_orphan_of_its_own_may_be_adopted_and_opens_its_own_dispatch(ground: 
     present = ground.mark(operation_id)
     ground.happen(operation_id, ev.Accepted(dispatch_id=former, remote_job_id=JOB))
     ground.happen(operation_id, ev.Doubted(dispatch_id=present, cause="reset"))
-    saved = ground.happen(operation_id, ev.Adopt(remote_job_id=JOB, **BY))
-    assert (saved.status, saved.spent) == (Status.APPLIED, 2)
+    saved = ground.happen(operation_id, ev.Adopt(remote_job_id=JOB, actor="ops", reason="found"))
+    assert (saved.status, saved.spent) == (Status.APPLIED, Decimal(2))
     assert ground.operation(operation_id).dispatch_id == former
     assert [(row["role"], row["dispatch_id"]) for row in ground.rows("remote_jobs")] == [("owner", former)]
     charged = {row["dispatch_id"]: (row["charged"], row["settled_at"] is None) for row in ground.rows("dispatches")}
@@ -133,6 +133,19 @@ def test_a_suspect_is_leased_alone(ground: Ground) -> None:
     ground.enqueue("k2")
     (alone,) = ground.claim(Action.DISPATCH)
     assert (alone.operation_id, alone.is_suspect, alone.lease_count) == (suspect, True, 3)
+
+
+def test_two_looks_at_a_job_keep_the_floor_between_them(ground: Ground) -> None:
+    _budget(ground, look_floor_s=60)
+    operation_id = ground.enqueue("k")
+    ground.happen(operation_id, ev.Accepted(dispatch_id=ground.mark(operation_id), remote_job_id=JOB))
+    ground.move(10)
+    (look,) = ground.claim(Action.OBSERVE)
+    ground.run(ground.leases.release([Release(message=look, delay_s=0)]))
+    ground.move(59)
+    assert ground.claim(Action.OBSERVE) == []
+    ground.move(1)
+    assert [message.slot for message in ground.claim(Action.OBSERVE)] == [look.slot]
 
 
 def test_tenants_take_turns_from_claim_to_claim(ground: Ground) -> None:
