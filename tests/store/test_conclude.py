@@ -42,6 +42,18 @@ def test_every_reply_concludes_dispatching_and_uncertain(ground: Ground, outcome
     assert dispatch["ended_at"] is not None
 
 
+def test_an_end_that_is_told_again_later_makes_nobody_wait_longer(database: postgres.Database, ground: Ground) -> None:
+    """The first recorded end of the POST says when nothing of it can arrive any more; a replay of it an hour later says nothing new."""
+    operation_id = ground.enqueue("k")
+    dispatch_id = ground.mark(operation_id)
+    reply = ev.Doubted(dispatch_id=dispatch_id, cause="cut")
+    ground.happen(operation_id, reply)
+    known = ground.one("dispatches", operation_id, "quiescent_at", "ended_at")
+    database.move_time(3600)
+    assert ground.happen(operation_id, reply).status is Status.EVIDENCE
+    assert ground.one("dispatches", operation_id, "quiescent_at", "ended_at") == known
+
+
 @pytest.mark.parametrize("outcome", ENDS)
 def test_from_prepared_only_a_reply_with_an_id_concludes(ground: Ground, outcome: str) -> None:
     """A 429 was saved and the sweep was late, or a mark was recorded as not sent: the late truth still lands."""

@@ -1,0 +1,181 @@
+"""Mutants of the SQL: guards of the saving statements and of the queue, taken out one by one."""
+
+from mutants.mutant import Mutant
+
+MUTANTS = (
+    Mutant(
+        broken="a mark names the revision that was read",
+        path="sql/statements/store/mark.sql",
+        old=" or locked.revision <> input.revision\n",
+        new="\n",
+        killers=("tests/store/test_mark.py::test_a_batch_marks_what_it_may_and_reports_the_rest",),
+    ),
+    Mutant(
+        broken="only what is prepared is marked",
+        path="sql/statements/store/mark.sql",
+        old="locked.operation_id is null or locked.phase <> 'prepared' or",
+        new="locked.operation_id is null or",
+        killers=("tests/store/test_mark.py::test_a_batch_marks_what_it_may_and_reports_the_rest",),
+    ),
+    Mutant(
+        broken="nothing is marked of an account that is paused",
+        path="sql/statements/store/mark.sql",
+        old="accounts.dispatch_paused_at is not null)",
+        new="false)",
+        killers=("tests/store/test_mark.py::test_a_paused_account_waits_with_its_lane_moved",),
+    ),
+    Mutant(
+        broken="what is cancelled or too late is not marked",
+        path="sql/statements/store/mark.sql",
+        old="or locked.cancel_requested_at is not null or locked.dispatch_by_at <= coatcheck.lease_now()",
+        new="",
+        killers=("tests/store/test_mark.py::test_a_batch_marks_what_it_may_and_reports_the_rest",),
+    ),
+    Mutant(
+        broken="a hold fits what is left of the allowance",
+        path="sql/statements/store/mark.sql",
+        old="wanted.wanted > purses.left_over",
+        new="standing.amount > purses.left_over",
+        killers=("tests/store/test_allowances.py::test_a_limit_of_ten_lets_two_of_three_out_at_five_each",),
+    ),
+    Mutant(
+        broken="no more is in flight than the account may have",
+        path="sql/statements/store/mark.sql",
+        old="turn.number > budgets.free_count",
+        new="false",
+        killers=("tests/store/test_budgets.py::test_what_is_in_flight_never_passes_its_limit_while_connections_race",),
+    ),
+    Mutant(
+        broken="nothing is marked on a restored copy",
+        path="sql/statements/store/mark.sql",
+        old="exists (select from astray)",
+        new="false",
+        killers=("tests/store/test_whereabouts.py::test_a_mark_is_refused_before_anybody_compared",),
+    ),
+    Mutant(
+        broken="a conclusion names its dispatch",
+        path="sql/statements/store/conclude.sql",
+        old="when locked.dispatch_id = input.dispatch_id then",
+        new="when true then",
+        killers=("tests/store/test_conclude.py::test_an_id_of_a_former_dispatch_is_an_orphan_once_another_is_current",),
+    ),
+    Mutant(
+        broken="a closed operation is not concluded again",
+        path="sql/statements/store/conclude.sql",
+        old="locked.phase in ('dispatching', 'uncertain')\n",
+        new="true\n",
+        killers=("tests/store/test_conclude.py::test_every_piece_of_evidence_is_a_revision_with_its_history",),
+    ),
+    Mutant(
+        broken="a late id concludes a prepared operation",
+        path="sql/statements/store/conclude.sql",
+        old="or (locked.phase = 'prepared' and input.remote_job_id is not null)",
+        new="",
+        killers=("tests/store/test_conclude.py::test_from_prepared_only_a_reply_with_an_id_concludes",),
+    ),
+    Mutant(
+        broken="an outcome only rises",
+        path="sql/statements/store/conclude.sql",
+        old=(
+            "outcome = case when coatcheck.outcome_rank(excluded.outcome) > coatcheck.outcome_rank(held.outcome)\n"
+            "      then excluded.outcome else held.outcome end"
+        ),
+        new="outcome = excluded.outcome",
+        killers=("tests/store/test_conclude.py::test_from_prepared_only_a_reply_with_an_id_concludes",),
+    ),
+    Mutant(
+        broken="the first id of a dispatch stays",
+        path="sql/statements/store/conclude.sql",
+        old="remote_job_id = coalesce(held.remote_job_id, excluded.remote_job_id),",
+        new="remote_job_id = coalesce(excluded.remote_job_id, held.remote_job_id),",
+        killers=(
+            "tests/store/test_late_truth.py::test_every_order_ends_where_the_design_says[reply: job 1-adopt job 9]",
+        ),
+    ),
+    Mutant(
+        broken="an id that concludes is its operation's own",
+        path="sql/statements/store/conclude.sql",
+        old="and held.operation_id <> guarded.operation_id) then 'owned'",
+        new="and false) then 'owned'",
+        killers=("tests/store/test_conclude.py::test_an_id_that_another_operation_owns_leaves_doubt_and_fails_nobody",),
+    ),
+    Mutant(
+        broken="a late id that concludes takes its hold again",
+        path="sql/statements/store/conclude.sql",
+        old="when judged.status in ('applied', 'owned') and judged.remote_job_id is not null then 'open'",
+        new="when false then 'open'",
+        killers=(
+            "tests/store/test_settlement.py::test_everything_that_may_become_of_a_dispatch_has_its_price[mark, sweep, prove absent, late accepted]",
+        ),
+    ),
+    Mutant(
+        broken="a recorded end moves quiescence only nearer",
+        path="sql/statements/store/conclude.sql",
+        old="quiescent_at = least(held.quiescent_at, excluded.quiescent_at)",
+        new="quiescent_at = excluded.quiescent_at",
+        killers=("tests/store/test_conclude.py::test_an_end_that_is_told_again_later_makes_nobody_wait_longer",),
+    ),
+    Mutant(
+        broken="a decision names the revision that was read",
+        path="sql/statements/store/decide.sql",
+        old="coalesce(locked.revision = input.revision, false) as is_current",
+        new="locked.operation_id is not null as is_current",
+        killers=("tests/store/test_decide.py::test_a_batch_decides_what_it_read_and_reports_the_rest",),
+    ),
+    Mutant(
+        broken="a look names the job that it was about",
+        path="sql/statements/store/snapshot.sql",
+        old=("locked.revision = input.revision and locked.remote_job_id = input.remote_job_id\n      and"),
+        new="",
+        killers=("tests/store/test_snapshot.py::test_a_batch_saves_the_fresh_looks_and_reports_the_stale",),
+    ),
+    Mutant(
+        broken="a final state is never replaced",
+        path="sql/statements/store/snapshot.sql",
+        old="and (locked.final_at is null or locked.render_state = input.render_state), false)",
+        new=", false)",
+        killers=("tests/store/test_snapshot.py::test_the_statement_itself_never_replaces_a_final_state",),
+    ),
+    Mutant(
+        broken="a delivered output stays",
+        path="sql/statements/store/deliver.sql",
+        old="outputs.state <> 'delivered' and locked.phase",
+        new="locked.phase",
+        killers=("tests/store/test_deliver.py::test_a_stored_output_is_delivered_once_and_its_lane_is_gone",),
+    ),
+    Mutant(
+        broken="a lease is released by its token",
+        path="sql/statements/queue/release.sql",
+        old="held.lease_token = input.lease_token and held.leased_by",
+        new="held.leased_by",
+        killers=("tests/queue/test_leases.py::test_only_what_is_still_held_is_written_and_the_rest_is_named[release]",),
+    ),
+    Mutant(
+        broken="a claim takes a new token",
+        path="sql/statements/queue/claim.sql",
+        old=("    lease_token = nextval('coatcheck.lease_tokens'),\n    -- a lease"),
+        new="    -- a lease",
+        killers=("tests/queue/test_leases.py::test_tokens_of_a_lane_only_rise_through_a_whole_life",),
+    ),
+    Mutant(
+        broken="a tenant lists only its own",
+        path="sql/statements/store/list_of_tenant.sql",
+        old="operation.tenant_id = %(tenant_id)s::text and",
+        new="%(tenant_id)s::text is not null and",
+        killers=("tests/test_library.py::test_a_list_streams_or_is_awaited",),
+    ),
+    Mutant(
+        broken="a lease that ended badly counts",
+        path="sql/statements/queue/claim.sql",
+        old="else held.lease_count + 1 end",
+        new="else 1 end",
+        killers=("tests/queue/test_claim.py::test_a_claim_takes_only_what_is_due_and_nobody_else_has",),
+    ),
+    Mutant(
+        broken="a message is acknowledged by its token",
+        path="sql/statements/queue/acknowledge.sql",
+        old="held.lease_token = input.lease_token and held.leased_by",
+        new="held.leased_by",
+        killers=("tests/queue/test_leases.py::test_an_acknowledged_lane_is_gone_unless_it_was_lost",),
+    ),
+)
