@@ -144,7 +144,7 @@ class Person:
         created = [post.created for post in self.service.ledger.posts if post.body_sha256 == digest and post.created]
         unknown = [job for job in created if job not in known]
         luck = self.chance.random()
-        if unknown and luck < 0.8:
+        if unknown and luck < 0.6:
             job = unknown[-1]
             return f"adopt {name} {job}", lambda: operator.adopt(name, job, reason="seen in the list", force=True)
         if luck < 0.7 and not unknown:

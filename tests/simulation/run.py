@@ -151,7 +151,7 @@ def _strike(world: World, chance: random.Random, host: Host) -> None:
                 case Trouble.KILL:
                     host.kill()
                 case Trouble.STOP:
-                    host.stop(chance.choice((0.5, 3.0, 12.0, 30.0)))
+                    host.stop(chance.choice((0.5, 3.0, 15.0, 22.0)))
                 case _:
                     host.drain()
 
@@ -172,7 +172,8 @@ async def _strike_all(world: World, chance: random.Random) -> None:
 
 
 async def _heal(world: World) -> None:
-    """All faults are off, and every process is begun anew."""
+    """All faults are off. Of the processes some are begun anew, and what was stopped goes on."""
+    chance = world.chance_of("healer")
     world.journal.say("healing")
     world.mix.heal()
     world.database.away_until = 0.0
@@ -181,7 +182,8 @@ async def _heal(world: World) -> None:
     for host in world.hosts:
         if host.process is not None:
             world.loop.go_on(host.process)
-            host.kill()
+            if chance.random() < 0.6:
+                host.kill()
 
 
 async def _settle(world: World) -> list[str]:

@@ -16,7 +16,7 @@ from simulation.loop import VirtualLoop
 from simulation.process import KilledError, Process, UnforeseenError, check_alive
 from simulation.troubles import Mix, Trouble
 
-_STOPS_S: Final = (0.3, 3.0, 12.0, 30.0)
+_STOPS_S: Final = (0.3, 3.0, 15.0, 22.0)
 """Some of these are longer than any lease here."""
 _AT_POINTS: Final = (
     Trouble.KILL_AT_POINT,
