@@ -25,6 +25,7 @@ STARTS = "asks for an isolation level when it connects, and a pooler passes no s
 HIDES = (
     "looks for the session that goes on with what a broken connection was sent, and a pooler hides which one that is"
 )
+ROLES = "takes a role for its session, and whoever is lent the session next has it, too"
 REPLACES = "ends an idle session, and the pooler lends another: there is nothing to notice"
 _STORE, _ENQUEUE = "tests/store/test_", "tests/enqueue/test_"
 LEFT_OUT: Mapping[str, str] = {
@@ -39,6 +40,7 @@ LEFT_OUT: Mapping[str, str] = {
     f"{_STORE}replaying.py::test_a_database_that_goes_away_in_the_middle_puts_the_rest_off": NAMES,
     f"{_STORE}resolution.py::test_a_session_that_has_not_begun_with_what_it_was_sent_is_outlasted": HIDES,
     f"{_ENQUEUE}borrowed_transactions.py::test_at_repeatable_read_the_loser_reruns": STARTS,
+    f"{_ENQUEUE}borrowed_transactions.py::test_a_role_may_enqueue_once_it_has_the_applications_role": ROLES,
     f"{_ENQUEUE}enqueue_crashes.py": NAMES,
 }
 """What is not run behind a pooler, by the beginning of its name, and why not."""

@@ -50,6 +50,11 @@ class Answering:
         self.executed: Counter[str] = Counter()
         self.injected: list[str] = []
 
+    @property
+    def is_at_the_door(self) -> bool:
+        """Whether it is those who connect that hear of the error."""
+        return self._injection.sqlstate == REFUSED_AT_THE_DOOR
+
     def named(self, text: bytes) -> str:
         """The statement's name by its first line; empty for what is none of ours."""
         return self._names.get(text.split(b"\n", 1)[0], "")
@@ -61,8 +66,7 @@ class Answering:
             if not name or self.executed[name] != self._injection.nth:
                 return None
             self.injected.append(name)
-            if self._injection.sqlstate == REFUSED_AT_THE_DOOR:
-                self._refusals += 1
+            self._refusals += self.is_at_the_door
             return self._injection
 
     def is_refused(self) -> bool:

@@ -47,6 +47,8 @@ STRUCK = {
     *AT_THE_START,
 }
 """Every statement of a whole day; each is struck in each run."""
+OFTEN = {"queue/claim", "store/load_subjects", "store/mark", "store/conclude", "store/snapshot"}
+"""What a day brings more than once, however much is gathered into one batch."""
 ONLY_AFTER_A_FAILURE = {"store/resolve", "store/find_sessions"}
 """What finds out what became of a failed one. Struck where a run comes to it."""
 SAMPLE = [
@@ -163,7 +165,8 @@ def worked(stage: Stage, place: Answering, url: str) -> None:
             try:
                 stage.work(WAIT_PARAM="")
             except (psycopg.Error, CoatcheckError):
-                assert not {*place.injected}.isdisjoint(AT_THE_START), place.injected
+                # one that is refused at the door may be any that opens its connection at the start
+                assert place.is_at_the_door or not {*place.injected}.isdisjoint(AT_THE_START), place.injected
             else:
                 break
     stage.url = direct
@@ -206,7 +209,8 @@ def test_whatever_fails_and_when_nothing_is_sent_twice_and_everything_ends(
             worked(stage, place, url)
     stage.finish()
     figures("injected SQLSTATEs", len(place.injected))
-    assert set(place.injected) - ONLY_AFTER_A_FAILURE == STRUCK, STRUCK - set(place.injected)
+    expected = STRUCK if injection.nth == 1 else OFTEN
+    assert STRUCK >= set(place.injected) - ONLY_AFTER_A_FAILURE >= expected, expected - set(place.injected)
     it_was_read_rightly(injection, caplog)
     the_day_ended(stage, day, injection)
 
