@@ -11,13 +11,19 @@ ON_15 := $(addprefix tests/store/test_,$(addsuffix .py,statements schema roles m
 	deadlocks plans allowances settlement committer_on_a_server)) tests/queue tests/enqueue \
 	tests/faults/test_database_outages.py tests/faults/test_restored.py tests/store/test_whereabouts.py tests/store/test_budgets.py \
 	tests/cli/test_worker.py
+# What a pooler could spoil: guarded writes and leases, enqueues on borrowed connections, decisions, and workers that are killed.
+POOLED := $(addprefix tests/,$(addsuffix .py,$(addprefix store/test_,mark conclude snapshot deliver decide failover resolution replaying \
+	committer_on_a_server deadlocks) $(addprefix queue/test_,claim leases lookups renewal) \
+	$(addprefix enqueue/test_,borrowed_transactions foreign_habits) \
+	$(addprefix reconcile/test_,deciding unseen_commits) operating/test_cancelling faults/test_kills cli/test_worker))
 # What takes its time: every byte cut, servers of their own, real waits. Run it after a change to what it watches, and before a release.
 LAB := tests/store/test_cut_commits.py tests/store/test_unconfirmed_commits.py tests/store/test_allowance_races.py \
 	tests/store/test_migrations_killed.py tests/store/test_migrations_under_load.py tests/faults/test_spool.py \
 	tests/faults/test_unknown_saves.py tests/faults/test_restored.py tests/faults/test_side_by_side.py \
 	tests/operating/test_messages.py tests/store/test_budget_races.py tests/store/test_reaching.py \
 	tests/faults/test_after_an_outage.py tests/faults/test_database_outages.py tests/faults/test_surprises.py \
-	tests/workers/test_failing.py tests/demo/test_vanished.py tests/cli/test_worker_without_database.py
+	tests/workers/test_failing.py tests/demo/test_vanished.py tests/cli/test_worker_without_database.py \
+	tests/failover/test_unconfirmed.py tests/failover/test_divided.py tests/faults/test_full_disk.py
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate
 export PYTHON
 
@@ -43,14 +49,15 @@ check: ## lint, format, types, import directions
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
 
-test-system: ## the database tests again, on Debian's PostgreSQL 15; root installs it, others are told the package
+test-system: pooler ## the database tests again, on Debian's PostgreSQL 15 and through PgBouncer; what is missing is fetched or named
 	@scripts/postgresql-15
 	@scripts/set-up dev
 	@$(BIN)/$(PYTEST) --pg 15 $(ON_15)
 
-pooler: ## the tests through a real PgBouncer, which is fetched for them where the machine has none
+pooler: ## a broad part of the tests through PgBouncer in transaction mode, which is fetched where the machine has none
 	@scripts/pgbouncer
 	@scripts/set-up dev
+	@$(BIN)/$(PYTEST) --pooler $(POOLED)
 	@$(BIN)/$(PYTEST) tests/faults/test_pgbouncer.py
 
 matrix: ## make test on each Python that is here, of 3.11 to 3.14
