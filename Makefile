@@ -1,6 +1,6 @@
 # Everything sets itself up; nothing is done twice. `make help` lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help demo test lab check test-system pooler matrix docs catalogue lock wheel clean
+.PHONY: help demo test lab mutants check test-system pooler matrix docs catalogue lock wheel clean
 
 BIN := .venv/bin
 # Many tests wait for processes and leases: one more than the cores keeps these busy.
@@ -24,6 +24,11 @@ LAB := tests/store/test_cut_commits.py tests/store/test_unconfirmed_commits.py t
 	tests/faults/test_after_an_outage.py tests/faults/test_database_outages.py tests/faults/test_surprises.py \
 	tests/workers/test_failing.py tests/demo/test_vanished.py tests/cli/test_worker_without_database.py \
 	tests/failover/test_unconfirmed.py tests/failover/test_divided.py tests/faults/test_full_disk.py
+# What goes with every change only so far, and in the laboratory as far as it takes to be believed.
+FURTHER := tests/model tests/stateful tests/contract_store tests/simulation tests/mutants tests/failover tests/queue/test_claim.py \
+	tests/provider/test_wire_sweep.py $(addprefix tests/faults/test_,$(addsuffix .py,kills kill_pairs kills_at_random halts enqueue_kills \
+	cut_replies unknown_marks injected_errors)) tests/store/test_held_snapshot.py
+FIGURES ?= docs/lab.json
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate
 export PYTHON
 
@@ -38,9 +43,13 @@ test: ## every test that needs nothing but Python and little time
 	@scripts/set-up dev
 	@$(BIN)/$(PYTEST) -m "not system" $(addprefix --ignore=,$(LAB))
 
-lab: ## the tests that take their time: every byte cut, servers of their own, real waits
+lab: ## the laboratory: what takes its time, and all else as far as it takes to be believed; its figures go to docs/lab.json
 	@scripts/set-up dev
-	@$(BIN)/$(PYTEST) -m "not system" $(LAB)
+	@$(BIN)/$(PYTEST) --lab --figures $(FIGURES) -m "not system" $(sort $(LAB) $(FURTHER))
+
+mutants: ## take the product's promises out one by one, and see each missed by a test
+	@scripts/set-up dev
+	@$(BIN)/$(PYTEST) --lab tests/mutants
 
 check: ## lint, format, types, import directions
 	@scripts/set-up dev
