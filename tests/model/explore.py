@@ -56,6 +56,7 @@ class _Atlas:
         self.known: list[int] = []
         """For each world the costs whose moves were thought through, as bits: those that nobody can pay are not worth a thought."""
         self._broken: list[str | None] = []
+        self._bounds: dict[int, Bounds] = {}
         self.number(start(bounds))
 
     def number(self, world: World) -> int:
@@ -73,13 +74,20 @@ class _Atlas:
         world, judge = self.worlds[number], self.judge
         new = payable & ~self.known[number]
         found = []
-        for move in moves(world, self.habits, self.bounds):
+        for move in moves(world, self.habits, self._limited(payable)):
             cost = _PLACE[move.cost]
             if new >> cost & 1:
                 to = self.number(move.world.ordered())
                 found.append((to, cost, judge.broken_by(world, move) or self._broken[to]))
         self.edges[number] += tuple(found)
         self.known[number] |= payable
+
+    def _limited(self, payable: int) -> Bounds:
+        """The bounds without what cannot be paid."""
+        if payable not in self._bounds:
+            gone = {cost: 0 for place, cost in enumerate(COSTS) if place and not payable >> place & 1}
+            self._bounds[payable] = Bounds(**{**self.bounds._asdict(), **gone})
+        return self._bounds[payable]
 
     def move(self, number: int, to: int, cost: int) -> Move:
         """The move between two worlds, told again."""

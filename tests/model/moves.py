@@ -28,8 +28,7 @@ def moves(world: World, habits: Habits, bounds: Bounds) -> Iterator[Move]:
     yield from _time(world, bounds)
     if bounds.failovers:
         yield from _failover(world)
-    if bounds.decisions:
-        yield from _person(world, habits, bounds)
+    yield from _person(world, habits, bounds)
 
 
 def _time(world: World, bounds: Bounds) -> Iterator[Move]:
@@ -58,12 +57,12 @@ def _failover(world: World) -> Iterator[Move]:
 
 def _person(world: World, habits: Habits, bounds: Bounds) -> Iterator[Move]:
     """A person reads, and decides later on what he read."""
-    if world.person is None:
+    if world.person is not None:
+        yield from _decides(world, world.person, habits)
+    elif bounds.decisions:
         parked = world.lane.parked if world.lane is not None else None
         read = world._replace(person=Reading(world.row, parked))
         yield Move(("a person reads",), read, "decisions")
-    else:
-        yield from _decides(world, world.person, habits)
     if bounds.strays:
         for job, attempt in enumerate(world.attempts):
             if attempt.is_created and attempt.owner is Owner.NOBODY:

@@ -27,6 +27,7 @@ class Guards(NamedTuple):
 
     mark_names_revision: bool = True
     mark_needs_prepared: bool = True
+    mark_holds_its_price: bool = True
     conclusion_names_dispatch: bool = True
     conclusion_names_phase: bool = True
     conclusion_names_wish: bool = True
@@ -67,7 +68,7 @@ def mark(world: World, guards: Guards, *, fresh: bool, leased_to: Lane) -> Saved
     if (guards.mark_names_revision and not fresh) or (guards.mark_needs_prepared and not prepared):
         return stale(world, fresh=fresh)
     attempt = Attempt(row.authorisation, Dispatch())
-    marked = tried(world, attempt)._replace(held=world.held + 1)
+    marked = tried(world, attempt)._replace(held=world.held + guards.mark_holds_its_price)
     marked = written(marked, row._replace(phase=Phase.DISPATCHING, dispatch=len(world.attempts)))
     return Saved(aimed(marked, leased_to), applied=True, fresh=fresh, revisions=1)
 
@@ -275,7 +276,7 @@ def written(world: World, row: Row) -> World:
     """A new revision: whatever anybody read before is old now."""
     workers = tuple(worker._replace(fresh=False) if worker.fresh else worker for worker in world.workers)
     person = world.person._replace(fresh=False) if world.person is not None else None
-    return world._replace(row=row, workers=workers, person=person)
+    return World(row, world.lane, workers, person, world.attempts, world.spool, world.held, world.charged)
 
 
 def relaned(world: World, told: Answer) -> World:
@@ -291,7 +292,7 @@ def relaned(world: World, told: Answer) -> World:
 def aimed(world: World, lane: Lane | None) -> World:
     """The lane with a new token: whoever held it holds nothing any more."""
     workers = tuple(worker._replace(holds=False) if worker.holds else worker for worker in world.workers)
-    return world._replace(lane=lane, workers=workers)
+    return World(world.row, lane, workers, world.person, world.attempts, world.spool, world.held, world.charged)
 
 
 def failed_over(world: World) -> World:

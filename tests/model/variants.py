@@ -198,6 +198,11 @@ VARIANTS = (
         bounds=SECOND_THOUGHTS,
     ),
     Variant(
+        name="a mark that holds nothing",
+        habits=guarded(mark_holds_its_price=False),
+        falls={"the_allowance_adds_up": 2},
+    ),
+    Variant(
         name="a hold released on doubt",
         habits=guarded(doubt_keeps_its_hold=False),
         falls={"doubt_keeps_its_hold": 4},

@@ -38,6 +38,7 @@ def told(hands: Hands, *, examples: int, steps: int = 40, found: bool = False) -
         deadline=None,
         derandomize=True,
         database=None,
+        report_multiple_bugs=False,
         phases=[Phase.generate] if found else [Phase.generate, Phase.shrink],
         suppress_health_check=list(HealthCheck),
     )

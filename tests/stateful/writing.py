@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TypedDict
 from uuid import UUID
 
@@ -90,7 +91,7 @@ class Writing(Compared):
         if job is not None and not stray and self.books.jobs:
             job = next(iter(self.books.jobs))
         save = self.hands.prepared(held.operation, _ended(sent.dispatch, outcome, job), sent.marked)
-        books = lambda: expected.conclude(self.books, held.id, held.seen, sent.dispatch, outcome, job)  # noqa: E731
+        books = partial(expected.conclude, self.books, held.id, held.seen, sent.dispatch, outcome, job)
         self._saves(worker, f"conclude {outcome}", save, books)
 
     @precondition(lambda self: self.reads)
@@ -99,7 +100,7 @@ class Writing(Compared):
         """A sweep's or a person's decision, before or after all is quiet."""
         held = self.current(place, again=again)
         save = self.hands.prepared(held.operation, self._decision(kind, held))
-        books = lambda: expected.decide(self.books, held.id, held.seen, kind)  # noqa: E731
+        books = partial(expected.decide, self.books, held.id, held.seen, kind)
         self._saves(worker, kind, save, books)
 
     def _decision(self, kind: str, held: Held) -> ev.Event:
@@ -129,7 +130,7 @@ class Writing(Compared):
         save = self.hands.prepared(
             held.operation, ev.Adopt(remote_job_id=RemoteJobId(job), actor="eve", reason="adopt")
         )
-        books = lambda: expected.decide(self.books, held.id, held.seen, "adopt", job)  # noqa: E731
+        books = partial(expected.decide, self.books, held.id, held.seen, "adopt", job)
         self._saves("ann", "adopt", save, books)
 
     @precondition(lambda self: self.reads)
@@ -146,7 +147,7 @@ class Writing(Compared):
         job = held.operation.remote_job_id if stray and held.operation.remote_job_id else RemoteJobId("job-elsewhere")
         count = outputs if state == "succeeded" else 0
         save = self.hands.prepared(held.operation, look(job, RenderState(state), outputs=count))
-        books = lambda: expected.look(self.books, held.id, held.seen, job, state, count)  # noqa: E731
+        books = partial(expected.look, self.books, held.id, held.seen, job, state, count)
         self._saves("bob", f"look {state}", save, books)
 
     @precondition(lambda self: any(record.outputs for record in self.books.records.values()))
@@ -161,7 +162,7 @@ class Writing(Compared):
             event = ev.OutputStored(index=index, uri=uri, sha256=sha256, bytes=7, sniffed_type="image/png")
         result = "delivered" if stored else "failed"
         save = self.hands.prepared(held.operation, event)
-        books = lambda: expected.deliver(self.books, held.id, held.seen, index, result)  # noqa: E731
+        books = partial(expected.deliver, self.books, held.id, held.seen, index, result)
         self._saves("bob", f"deliver {result}", save, books)
 
     @precondition(lambda self: self.last)
