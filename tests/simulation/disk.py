@@ -13,8 +13,8 @@ from simulation.journal import Journal
 from simulation.process import check_alive, current
 from simulation.troubles import Mix, Trouble
 
-_KEPT = ("Spool.", "FileSink.", "FileUpload.", "Held.", "Replayer.")
-"""Whose work on a thread is work for a disk."""
+_KEPT = ("Spool.append", "Spool.others", "FileSink.", "FileUpload.", "Held.")
+"""What of the work on threads is work for a disk that may refuse it."""
 
 
 class Disk:

@@ -118,6 +118,10 @@ class Person:
         await self._tried(what, wish())
         return True
 
+    def begin_anew(self) -> None:
+        """Whatever was taken up in vain may be taken up again."""
+        self._tries.clear()
+
     async def resume_account(self) -> None:
         """Whatever was paused goes on."""
         for what in Pausable:

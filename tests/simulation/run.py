@@ -29,6 +29,10 @@ HEALED_S = 400.0
 """Within how long after that all that is owed has come about."""
 
 
+QUIET_S = 8.0
+"""How long it is still waited when nothing is owed any more."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
     """What one run showed. `digest` is the hash of all its events."""
@@ -178,6 +182,7 @@ async def _heal(world: World) -> None:
     world.mix.heal()
     world.database.away_until = 0.0
     allow_all(world.memory)
+    world.person.begin_anew()
     world.service.script({"rules": [], "mix": []}, replace=True)
     for host in world.hosts:
         if host.process is not None:
@@ -195,4 +200,6 @@ async def _settle(world: World) -> list[str]:
         await passing(1.0)
         await world.person.resume_account()
         await world.person.decide_something()
+    # what runs every few seconds in the background has its turn as well
+    await passing(QUIET_S)
     return []

@@ -101,12 +101,19 @@ _TOLD: Final = {
 _OUTCOMES: Final = ("failed", "moderated", "cancelled", "expired")
 _EARLY: Final = (
     {"kind": "drop_before_body"},
-    {"kind": "stall_before_body", "seconds": 3},
+    {"kind": "stall_before_body", "seconds": 0.4},
     {"kind": "early_reply", "status": 413},
 )
 
 _LAGGING: Final = {"kind": "stall_before_body", "seconds": 5.3}
 """The POST's time is over, and within SERVICE_LAG_S after it a job comes of it all the same."""
+_ENDS_EARLY: Final = (
+    Trouble.SLOW_NETWORK,
+    Trouble.STALL_REQUEST,
+    Trouble.CUT_REQUEST,
+    Trouble.RAISE_AT_POINT,
+    Trouble.HALT_AT_POINT,
+)
 
 
 def overheard(service: SimulatedService, journal: Journal) -> None:
@@ -137,7 +144,8 @@ def script_of(mix: Mix, chance: random.Random, *, echoes: bool) -> dict[str, Any
         if (rate := mix.rate(trouble))
         for _ in range(4)
     ]
-    kinds = _EARLY if mix.rate(Trouble.SLOW_NETWORK) else (*_EARLY, _LAGGING, _LAGGING)
+    # after a POST that ended early it would be later than SERVICE_LAG_S says that a service ever is
+    kinds = _EARLY if any(map(mix.rate, _ENDS_EARLY)) else (*_EARLY, _LAGGING, _LAGGING)
     early = [
         {"on": "create", "nth": chance.randint(1, 12), **chance.choice(kinds)}
         for _ in range(chance.randint(0, 3) if mix.rate(Trouble.CREATE) else 0)

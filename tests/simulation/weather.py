@@ -9,6 +9,8 @@ from simulation.network import Fate, Weather
 from simulation.troubles import Mix, Trouble
 from simulation.wire import FIN, RST, Way
 
+_SLOWEST_S = 0.9
+"""Of what was sent before a POST ended all arrives within SERVICE_LAG_S."""
 _EARLY_BYTES, _LATE_BYTES = 400, 8_000
 
 
@@ -42,7 +44,7 @@ class DrawnWeather(Weather):
     def _way(self) -> Way:
         way = Way(latency_s=self._chance.uniform(0.0005, 0.02))
         if self._strikes(Trouble.SLOW_NETWORK):
-            way.latency_s = self._chance.uniform(0.1, 1.5)
+            way.latency_s = self._chance.uniform(0.1, _SLOWEST_S)
             self._journal.strike(Trouble.SLOW_NETWORK)
         return way
 
@@ -56,5 +58,7 @@ class DrawnWeather(Weather):
         way.on_fault = lambda what: self._journal.strike(cut if what == "cut" else stall)
 
     def _place(self) -> int:
-        most = self._chance.choice((1, _EARLY_BYTES, _LATE_BYTES))
+        most = self._chance.choice((1, _SLOWEST_S = 0.9
+"""Of what was sent before a POST ended all arrives within SERVICE_LAG_S."""
+_EARLY_BYTES, _LATE_BYTES))
         return self._chance.randrange(most)

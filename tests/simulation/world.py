@@ -1,4 +1,4 @@
-"""Everything of one run, composed from its seed: loop, network, service, store, hosts, people. One call: `World(7).play()`.
+"""Everything of one run, composed from its seed: loop, network, service, store, hosts, people. It is played by `simulation.run.play`.
 
 A run has two halves. In the first all that the mix allows goes wrong; then everything is healed, and within a bounded time all that is owed
 must have come about. Nothing in it knows the time of day, the machine or another run.
