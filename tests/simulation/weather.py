@@ -58,7 +58,5 @@ class DrawnWeather(Weather):
         way.on_fault = lambda what: self._journal.strike(cut if what == "cut" else stall)
 
     def _place(self) -> int:
-        most = self._chance.choice((1, _SLOWEST_S = 0.9
-"""Of what was sent before a POST ended all arrives within SERVICE_LAG_S."""
-_EARLY_BYTES, _LATE_BYTES))
+        most = self._chance.choice((1, _EARLY_BYTES, _LATE_BYTES))
         return self._chance.randrange(most)
