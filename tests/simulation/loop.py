@@ -107,6 +107,17 @@ class _Task(asyncio.Task[Any]):
         return self.number
 
 
+class _Future(asyncio.Future[Any]):
+    """The same for a future: aiohttp wakes whoever waits for a name in the order of a set."""
+
+    def __init__(self, number: int, loop: asyncio.AbstractEventLoop) -> None:
+        self.number = number
+        super().__init__(loop=loop)
+
+    def __hash__(self) -> int:
+        return self.number
+
+
 class VirtualLoop(asyncio.BaseEventLoop):
     """Runs until `limit_s` of virtual time or `limit_steps` callbacks, then raises `EndedError`.
 
@@ -232,7 +243,10 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self.run_until_complete(self.shutdown_asyncgens())
         self.close()
 
-    # -- tasks and threads --------------------------------------------------------------------------------------------
+    # -- tasks, futures and threads --------------------------------------------------------------------------------------------
+
+    def create_future(self) -> asyncio.Future[Any]:
+        return _Future(next(self._tasks), self)
 
     def _numbered(self, _: asyncio.AbstractEventLoop, work: Any, **options: Any) -> asyncio.Task[Any]:
         return _Task(next(self._tasks), work, loop=self, **options)
