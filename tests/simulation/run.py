@@ -30,7 +30,7 @@ HEALED_S = 400.0
 
 
 QUIET_S = 8.0
-"""How long it is still waited when nothing is owed any more."""
+"""How long one more worker runs when nothing is owed any more."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,12 +106,22 @@ async def _story(world: World, found: list[str]) -> None:
     for host in world.hosts:
         await host.close()
     await asyncio.gather(*lives)
+    await _last_worker(world)
     await world.service.stop()
     world.journal.say(f"tables {_digest(world)}")
     found += [f"surprise: {each}" for host in world.hosts for each in host.surprises]
     found += await _strangers_read(world)
     found += spooled(world.settings.home)
     found += findings(world.memory.snapshot(), world.service.ledger.posts, world.service.jobs, world.settings.sink_path)
+
+
+async def _last_worker(world: World) -> None:
+    """Whoever starts next on this host replays what the ones before left on its disk."""
+    last = world.one_more()
+    life = asyncio.create_task(last.keep_running())
+    await passing(QUIET_S)
+    await last.close()
+    await life
 
 
 async def _strangers_read(world: World) -> list[str]:
@@ -200,6 +210,4 @@ async def _settle(world: World) -> list[str]:
         await passing(1.0)
         await world.person.resume_account()
         await world.person.decide_something()
-    # what runs every few seconds in the background has its turn as well
-    await passing(QUIET_S)
     return []

@@ -163,6 +163,11 @@ class World:
             seams_for=seams_for,
         )
 
+    def one_more(self) -> Host:
+        """Another host, that was never there before."""
+        self.hosts.append(self._host(len(self.hosts)))
+        return self.hosts[-1]
+
     @contextlib.contextmanager
     def in_place(self) -> Iterator[None]:
         """While it lasts, what production asks the machine for it asks this world for."""
