@@ -194,7 +194,7 @@ class Spawn:
 
 
 class Connect:
-    """Opens the sockets of the one POST: every address resolved, a non-blocking socket handed back unconnected."""
+    """Makes the sockets to services and outputs, non-blocking and unconnected, and resolves names for whoever chooses among addresses."""
 
     async def resolve(self, host: str, port: int) -> list[tuple[socket.AddressFamily, tuple[str, int]]]:
         """Addresses of `host` in the resolver's order. Raises OSError when the name is unknown."""
@@ -213,7 +213,7 @@ class Faults:
     """Named points of the course. Production does nothing at any of them."""
 
     def reached(self, point: Point, count: int = 0) -> None:
-        """The course passed `point`; `count` is the number of bytes for the byte-indexed ones."""
+        """The course passed `point`; `count` is the number of bytes at the byte-indexed ones, and of messages at a claim."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -133,6 +133,33 @@ def final_state_replaced(books: Books) -> None:
     books.one["revision"] += 1
 
 
+def history_ends_elsewhere(books: Books) -> None:
+    books.history()[-1]["to_delivery_state"] = "pending"
+
+
+def delivery_undone(books: Books) -> None:
+    last = books.history()[-1]
+    undone = {"from_delivery_state": "delivered", "to_delivery_state": "pending"}
+    books.history().append({**last, "revision": last["revision"] + 1, **undone})
+    books.one["revision"] += 1
+
+
+def accepted_without_a_job(books: Books) -> None:
+    books.one["remote_job_id"] = None
+
+
+def dispatch_unended(books: Books) -> None:
+    books.one["phase"] = "dispatching"
+
+
+def output_stranded(books: Books) -> None:
+    books.delivery()["state"] = "pending"
+
+
+def object_of_nobody(books: Books) -> None:
+    del books.record.deliveries[books.ids[0]]
+
+
 def operation_doubled(books: Books) -> None:
     twin = UUID(int=7)
     books.record.operations[twin] = {**books.one, "operation_id": twin, "phase": "cancelled", "revision": -1}
@@ -169,6 +196,13 @@ PLANTED: list[tuple[Callable[[Books], None], str, str]] = [
     (revision_missing, "wrong", "revisions"),
     (phase_jumped, "wrong", "phase jumps"),
     (final_state_replaced, "wrong", "the final succeeded became failed"),
+    (history_ends_elsewhere, "wrong", "ends with delivery_state pending"),
+    (delivery_undone, "wrong", "delivered was undone"),
+    (accepted_without_a_job, "wrong", "accepted with job None"),
+    (dispatch_unended, "wrong", "still dispatching when all is at rest"),
+    (output_stranded, "lost", "is pending and has no lane"),
+    (output_stranded, "wrong", "1 outputs counted as delivered"),
+    (object_of_nobody, "wrong", "is nobody's"),
     (operation_doubled, "duplicated", "2 operations of the key"),
     (operation_gone, "lost", "was acknowledged, and no operation is there"),
     (operation_unfinished, "lost", "when all is at rest"),

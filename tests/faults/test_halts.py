@@ -20,7 +20,7 @@ from waiting import until
 
 GROUPS = (1, 3)
 AT_ONCE = 9
-"""Sleepers beside each other: each keeps six connections."""
+"""Sleepers beside each other: each keeps seven connections."""
 SEND_S = "0.5"
 PASSED = "select from coatcheck.dispatches where outcome = 'open' and send_by_at > coatcheck.lease_now()"
 LEASED = "select from coatcheck.outbox where leased_by is not null and operation_id = %s"

@@ -82,9 +82,7 @@ def _insert(
     money: tuple[Decimal | None, str],
 ) -> None:
     now = tables.now()
-    not_before_at, dispatch_by_at = _instant(request.get("not_before_at")), _instant(request.get("dispatch_by_at"))
-    priority = int(request.get("priority") or 0)
-    tables.operations.insert(
+    operation = tables.operations.insert(
         operation_id=operation_id,
         tenant_id=request["tenant_id"],
         operation_key=request["operation_key"],
@@ -93,9 +91,9 @@ def _insert(
         authorised_by=tables.session_user,
         estimate=money[0],
         unit=money[1],
-        priority=priority,
-        not_before_at=not_before_at,
-        dispatch_by_at=dispatch_by_at,
+        priority=int(request.get("priority") or 0),
+        not_before_at=_instant(request.get("not_before_at")),
+        dispatch_by_at=_instant(request.get("dispatch_by_at")),
         created_at=now,
         updated_at=now,
     )
@@ -110,16 +108,22 @@ def _insert(
         to_render_state="none",
         to_delivery_state="not_started",
     )
+    _first_message(tables, operation)
+
+
+def _first_message(tables: Tables, operation: Row) -> None:
+    """The message that is due at once, or not before the instant that was asked for."""
+    now = tables.now()
     tables.outbox.insert(
-        operation_id=operation_id,
+        operation_id=operation["operation_id"],
         lane=0,
         action="dispatch",
-        provider=request["provider"],
+        provider=operation["provider"],
         expected_revision=0,
-        visible_at=now if not_before_at is None else max(now, not_before_at),
-        tenant_id=request["tenant_id"],
-        precedence=-priority,
-        dispatch_by_at=dispatch_by_at,
+        visible_at=now if operation["not_before_at"] is None else max(now, operation["not_before_at"]),
+        tenant_id=operation["tenant_id"],
+        precedence=-operation["priority"],
+        dispatch_by_at=operation["dispatch_by_at"],
         lease_token=tables.next_token(),
     )
     (wake_up,) = tables.wake_ups.rows.values()

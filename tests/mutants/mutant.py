@@ -19,7 +19,7 @@ FAILED = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mutant:
-    """`broken` says what no longer holds. `killers` are pytest's names of the tests that must fail."""
+    """`broken` is the promise that no longer holds. `killers` are pytest's names of the tests that must fail."""
 
     broken: str
     path: str

@@ -52,7 +52,7 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        broken="a mark that a standby may not have is unseen",
+        broken="a mark that a standby may not have counts as unseen",
         path="store/db.py",
         old="        if self._warned:\n",
         new="        if False:\n",

@@ -1,6 +1,6 @@
-"""A guard that can be removed unseen is no guard: each mutant is killed by the tests that watch it, and the whole product survives them.
+"""A guard that can be removed unseen is no guard: each mutant is killed by the tests that watch it, and the product as it is passes them all.
 
-`make mutants` tries all; every change tries a few, another few with each commit.
+`make mutants` tries all; with every change a few are tried, another few with each commit.
 """
 
 from pathlib import Path

@@ -13,7 +13,7 @@ import pytest
 from coatcheck.core import events as ev
 from coatcheck.core.evidence import Exchange, Stage
 from coatcheck.core.machine import advance
-from coatcheck.core.operation import DispatchId, Phase
+from coatcheck.core.operation import DispatchId, Phase, RemoteJobId
 from coatcheck.core.steps import ConcludeStep
 from coatcheck.provider.progress import Progress
 from coatcheck.provider.wire import SendWindow, post
@@ -189,7 +189,7 @@ def test_a_post_cut_after_any_byte_is_one_post_and_ends_in_the_right_phase(
 
 
 def test_the_sweep_would_see_a_second_post(sim: ThreadedService) -> None:
-    """Its judges are themselves judged: a sender that sends the same text again, and a table that takes doubt for an acceptance."""
+    """Its judges are themselves judged: a sender that sends the same text again, and an adapter that takes doubt for something else."""
     sweep = Sweep(sim)
     cut = Cut(side=Side.REPLY, at=10, end=End.FIN)
 
@@ -206,6 +206,7 @@ def test_the_sweep_would_see_a_second_post(sim: ThreadedService) -> None:
     exchange, said, reply = asyncio.run(run())
     judged(cut, exchange, said, reply)
     for lie in (
+        ev.Accepted(dispatch_id=said.dispatch_id, remote_job_id=RemoteJobId("job-1")),
         ev.NotSent(dispatch_id=said.dispatch_id, cause="reset"),
         ev.Rejected(dispatch_id=said.dispatch_id, status=400),
     ):
