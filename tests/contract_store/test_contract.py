@@ -23,7 +23,7 @@ GIVEN = {
 """The answers that the courses of one run must have brought out of both stores."""
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(3600)
 def test_any_course_of_events_leaves_both_stores_the_same(
     twin: Twin, runner: asyncio.Runner, lab_scale: Scale, figures: Report
 ) -> None:

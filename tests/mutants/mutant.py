@@ -37,8 +37,8 @@ class Trial:
 
     @property
     def killed(self) -> bool:
-        """Whether a test failed."""
-        return self.returncode == FAILED
+        """Whether a test failed: one that could not even begin says nothing."""
+        return self.returncode == FAILED and "\nFAILED tests/" in self.said
 
 
 def copied(folder: Path) -> Path:
