@@ -46,7 +46,7 @@ def told(hands: Hands, *, examples: int, steps: int = 40, found: bool = False) -
     return counts
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(3600)
 def test_the_store_and_the_books_say_the_same_whatever_happens(hands: Hands, figures: Report, lab_scale: Scale) -> None:
     counts = told(hands, examples=lab_scale(ci=150, lab=2000))
     figures("stateful examples", counts["examples"])
