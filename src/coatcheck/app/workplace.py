@@ -68,6 +68,8 @@ _REST_S = 0.05
 _PROMPT_S = 5.0
 """How long what is done aside may hold up a worker's beginning or end: a commit waits for its standby without any limit."""
 
+_AGAIN_S = 1.0
+"""How soon background work that ended unforeseen begins again."""
 _ABANDONED_S = 24 * 3600.0
 """Age after which a temporary in the sink can only be a killed process's: far beyond the longest delivery."""
 
@@ -98,7 +100,7 @@ async def worker_of(
         lines = await _lines(stack, opening, url, seams)
         vigil = Vigil(lines.aside, worker=incarnation, promotion_is_safe=settings.promotion_is_safe, seams=seams)
         # before the configured names are made known: what is new where nobody compared yet is paused
-        await _prompt([await _begun(stack, vigil.look, vigil.run)])
+        await _prompt([await _begun(stack, seams, vigil.look, vigil.run)])
         await _made_known(stack, settings, lines, seams)
         sink = await _sink(settings, roles, seams)
         tls = secure_context()
@@ -113,14 +115,14 @@ async def worker_of(
         spool = await _spool(stack, settings, lines, incarnation)
         desk = _desk(lines, incarnation, seams, lessor, renewer, spool, tally)
         reporter = Reporter(lines.aside, worker=incarnation, version=VERSION, roles=roles, tally=tally, seams=seams)
-        beginnings = [await _begun(stack, reporter.report, reporter.run)]
+        beginnings = [await _begun(stack, seams, reporter.report, reporter.run)]
         if not set(_SAVING).isdisjoint(roles):
             replayer = Replayer(spool, desk, lines.aside)
-            beginnings.append(await _begun(stack, replayer.replay, replayer.run))
+            beginnings.append(await _begun(stack, seams, replayer.replay, replayer.run))
         await _prompt(beginnings)
         notified = settings.wake is Wake.NOTIFY
         if notified:
-            await _in_background(stack, listen(url, lessor.hear, seams))
+            await _in_background(stack, _kept_going(partial(listen, url, lessor.hear, seams), seams))
         worker = Worker(
             desk=desk,
             lessor=lessor,
@@ -157,7 +159,7 @@ async def _made_known(stack: AsyncExitStack, settings: Settings, lines: _Lines, 
     """The configured names are in the database, and the log tells what is paused of their accounts."""
     await register(lines.leases, settings)
     accounts = {provider.account for provider in settings.providers.values()}
-    await _in_background(stack, Notices(lines.aside, accounts, seams).run())
+    await _in_background(stack, _kept_going(Notices(lines.aside, accounts, seams).run, seams))
 
 
 async def _spool(stack: AsyncExitStack, settings: Settings, lines: _Lines, incarnation: str) -> Spool:
@@ -186,6 +188,15 @@ async def _in_background(stack: AsyncExitStack, work: Coroutine[None, None, None
     stack.push_async_callback(settled, task)
 
 
+async def _kept_going(work: Callable[[], Awaitable[None]], seams: Seams) -> None:
+    """Background work that ends unforeseen begins again: without it replies would lie on the disk, and a restore go unseen."""
+    while True:
+        # taken as a value, whatever it is: it must not end this task
+        (ended,) = await asyncio.gather(work(), return_exceptions=True)
+        logger.critical("background work ended and begins again", extra={"error": type(ended).__name__})
+        await seams.sleep(_AGAIN_S)
+
+
 def _missed(task: asyncio.Future[None]) -> None:
     """What goes on beside the work is not waited for by anybody, so its unforeseen end is said at once."""
     error = None if task.cancelled() else task.exception()
@@ -194,14 +205,14 @@ def _missed(task: asyncio.Future[None]) -> None:
 
 
 async def _begun(
-    stack: AsyncExitStack, first: Callable[[], Awaitable[None]], then: Callable[[], Awaitable[None]]
+    stack: AsyncExitStack, seams: Seams, first: Callable[[], Awaitable[None]], then: Callable[[], Awaitable[None]]
 ) -> asyncio.Future[None]:
     """The end of `first`, which has begun; `then` goes on from there in the background."""
     beginning = asyncio.ensure_future(first())
 
     async def course() -> None:
         await beginning
-        await then()
+        await _kept_going(then, seams)
 
     await _in_background(stack, course())
     return beginning
