@@ -8,7 +8,7 @@ import pytest
 from mutants.mutant import Mutant
 from mutants.table import MUTANTS
 
-SAMPLE = 3
+SAMPLE = 2
 
 
 def chosen_ones(*, is_lab: bool) -> list[Mutant]:
