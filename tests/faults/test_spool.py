@@ -11,7 +11,7 @@ import pytest
 from coatcheck.devdb import DevPostgres
 from coatcheck.seams import Point
 from coatcheck.sim import ThreadedService
-from faults.away import Away, own_server
+from faults.away import WAITS, Away, own_server
 from faults.child import KILLED
 from faults.points import FATES, points
 from faults.stage import QUICK, Stage
@@ -116,6 +116,21 @@ def test_a_commit_that_waits_for_its_standby_holds_up_neither_the_end_of_a_worke
     following.terminate()
     assert following.ended() == 0, following.talk
     assert list(away.spool.iterdir()) == []
+
+
+@pytest.mark.timeout(120)
+def test_a_worker_whose_lease_no_standby_confirms_is_told_to_end_and_ends(away: Away) -> None:
+    worker = away.worker(until_idle=False)
+    worker.says("ready")
+    with away.without_standby():
+        away.commits_at_once()
+        (one,) = away.enqueue()
+        until(lambda: away.rows("select" + WAITS, "coatcheck leases"))
+        worker.terminate()
+        assert worker.ended(within_s=DRAINED_S + 30) == 0, worker.talk
+    assert not away.sim.posts
+    away.finish()
+    saved_once(away, one)
 
 
 @pytest.mark.timeout(120)

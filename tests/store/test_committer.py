@@ -40,13 +40,18 @@ class Writer:
 
 @asynccontextmanager
 async def committer(
-    writer: Writer, *, resolve: Callable[[Sequence[Any]], Awaitable[Sequence[Any]]] | None = None
+    writer: Writer,
+    *,
+    resolve: Callable[[Sequence[Any]], Awaitable[Sequence[Any]]] | None = None,
+    away: asyncio.Event | None = None,
 ) -> AsyncIterator[Committer]:
     async def no_pause(seconds: float) -> None:
         await asyncio.sleep(0)
 
     seams = replace(Seams.real(), sleep=no_pause)
-    made = Committer({Item: Lane(write=writer.write, key=lambda item: item.key, resolve=resolve)}, seams=seams)
+    made = Committer(
+        {Item: Lane(write=writer.write, key=lambda item: item.key, resolve=resolve)}, seams=seams, away=away
+    )
     try:
         yield made
     finally:
@@ -213,6 +218,23 @@ def test_it_says_while_the_database_is_away() -> None:
     trial(story)
 
 
+def test_what_one_learns_of_the_database_another_knows_that_shares_its_event() -> None:
+    async def play() -> None:
+        marks, money, shared = Writer(), Writer(), asyncio.Event()
+        marks.fails = away
+        money.held.set()
+        async with committer(marks, away=shared) as one, committer(money, away=shared) as other:
+            marks.held.set()
+            waiting = asyncio.create_task(one.save(Item(1)))
+            await other.away.wait()
+            assert await other.save(Item(2)) == "2"
+            marks.fails = lambda _batch: None
+            assert await waiting == "1"
+            assert not other.away.is_set()
+
+    asyncio.run(play())
+
+
 def test_a_statement_without_an_answer_counts_as_away_until_it_has_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("coatcheck.store.committer.AWAY_AFTER_S", 0.01)
 
@@ -224,6 +246,40 @@ def test_a_statement_without_an_answer_counts_as_away_until_it_has_one(monkeypat
         assert not made.away.is_set()
 
     trial(story)
+
+
+def test_once_the_worker_drains_an_unanswered_statement_holds_up_only_what_lasts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("coatcheck.store.committer.AWAY_AFTER_S", 0.01)
+
+    async def story(writer: Writer, made: Committer) -> None:
+        lasting, other = [asyncio.create_task(made.save(Item(key), lasting=key == 1)) for key in (1, 2)]
+        await made.away.wait()
+        assert not other.done()
+        made.drain()
+        later = asyncio.create_task(made.save(Item(3)))
+        for given_up in (other, later):
+            with pytest.raises(Unavailable):
+                await given_up
+        assert not lasting.done()
+        writer.held.set()
+        assert await lasting == "1"
+
+    trial(story)
+
+
+def test_closing_does_not_wait_for_a_statement_of_which_nobody_is_to_hear(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("coatcheck.store.committer.AWAY_AFTER_S", 0.01)
+
+    async def story(_writer: Writer, made: Committer) -> None:
+        saving = asyncio.create_task(made.save(Item(1)))
+        await made.away.wait()
+        await made.close()
+        with pytest.raises(Unavailable):
+            await saving
+
+    assert trial(story).written == []
 
 
 def test_the_item_of_a_cancelled_caller_is_written_all_the_same() -> None:
@@ -253,9 +309,16 @@ def away(_batch: Sequence[Item]) -> None:
     raise Unavailable("away", next="wait")
 
 
-def test_once_the_worker_drains_only_what_lasts_waits_for_the_database() -> None:
+def locked(_batch: Sequence[Item]) -> None:
+    raise psycopg.errors.LockNotAvailable
+
+
+@pytest.mark.parametrize("fails", [away, locked])
+def test_once_the_worker_drains_only_what_lasts_waits_for_the_database(
+    fails: Callable[[Sequence[Item]], None],
+) -> None:
     async def story(writer: Writer, made: Committer) -> None:
-        writer.fails = away
+        writer.fails = fails
         writer.held.set()
         lasting = asyncio.create_task(made.save(Item(1), lasting=True))
         brief = asyncio.create_task(made.save(Item(2)))

@@ -228,11 +228,12 @@ async def _prompt(beginnings: Sequence[asyncio.Future[None]]) -> None:
 def _desk(
     lines: _Lines, incarnation: str, seams: Seams, lessor: Lessor, renewer: Renewer, spool: Spool, tally: Tally
 ) -> Desk:
-    money = _money(lines.money, incarnation, seams)
+    marks = _marks(lines.marks, incarnation, seams)
+    money = _money(lines.money, incarnation, seams, marks.away)
     return Desk(
         worker=incarnation,
         seams=seams,
-        marks=_marks(lines.marks, incarnation, seams),
+        marks=marks,
         money=money,
         looks=_looks(lines.looks, incarnation, seams),
         reads=_reads(lines.reads, seams),
@@ -249,14 +250,14 @@ def _marks(database: Database, incarnation: str, seams: Seams) -> Committer:
     return Committer({MarkSave: Lane(write=door.mark, key=_operation_of_step, resolve=traces.marks)}, seams=seams)
 
 
-def _money(database: Database, incarnation: str, seams: Seams) -> Committer:
-    """Writes what a paid id depends on."""
+def _money(database: Database, incarnation: str, seams: Seams, away: asyncio.Event) -> Committer:
+    """Writes what a paid id depends on. That the database is `away` it also learns from the marks."""
     door, traces = Door(database, incarnation), Traces(database, incarnation)
     lanes = {
         ConcludeSave: Lane(write=door.conclude, key=_operation_of_step, resolve=traces.conclusions),
         DecideSave: Lane(write=door.decide, key=_operation_of_step, resolve=traces.decisions),
     }
-    return Committer(lanes, seams=seams)
+    return Committer(lanes, seams=seams, away=away)
 
 
 def _looks(database: Database, incarnation: str, seams: Seams) -> Committer:

@@ -31,7 +31,7 @@ _NEXT = "The lease ends by itself and another worker goes on."
 _FULL_REST_AT = 16
 """Items of a batch after which the rest is as long as it may be."""
 AWAY_AFTER_S = 5.0
-"""How long a statement may go unanswered before the database counts as away: a commit waits for its standby without any limit."""
+"""How long a statement may go unanswered before the database counts as away: a commit waits for its standby, and a row for a lock, without any limit."""
 STOP_S = 1.0
 """How long what waits may still be written once the worker is told to stop at once."""
 
@@ -63,18 +63,24 @@ class Committer:
     an outage, it waits, and raises `Unavailable` only once the worker ends. `rest_s` is the longest rest after a batch, in seconds.
 
     `away` is set from a batch whose commit was not seen, or not seen for AWAY_AFTER_S, until the next batch that was written or found:
-    whoever holds what must not be lost may keep it elsewhere meanwhile. Example: `await committer.away.wait()`.
+    whoever holds what must not be lost may keep it elsewhere meanwhile. Example: `await committer.away.wait()`. Committers that are handed
+    one event share what each of them learns.
     """
 
-    def __init__(self, lanes: Mapping[type, Lane], *, seams: Seams, rest_s: float = 0.0) -> None:
+    def __init__(
+        self, lanes: Mapping[type, Lane], *, seams: Seams, rest_s: float = 0.0, away: asyncio.Event | None = None
+    ) -> None:
         self._lanes = lanes
         self._seams = seams
         self._rest_s = rest_s
         self._waiting: deque[_Waiting] = deque()
         self._gathered: dict[type, list[_Waiting]] = {}
         self._wake = asyncio.Event()
-        self.away = asyncio.Event()
+        self.away = away or asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        """Runs while a statement is under way."""
+        self._is_overdue = False
         self._draining = False
         self._closing = False
         self._stopping = False
@@ -100,7 +106,9 @@ class Committer:
             raise
 
     def drain(self) -> None:
-        """The worker ends: from now on only what is lasting waits for a database that is away."""
+        """The worker ends: from now on only what is lasting waits for a database that is away, or goes on not answering."""
+        if self._timer is not None and not self._draining:
+            self._give_time()
         self._draining = True
 
     def stop(self) -> None:
@@ -112,9 +120,11 @@ class Committer:
 
     async def close(self) -> None:
         """Write what waits, then end. While the database is away this lasts as long as something lasting waits; `stop` ends it."""
-        self._draining = self._closing = True
+        self.drain()
+        self._closing = True
         self._wake.set()
         if self._task is not None:
+            self._end_unheard()
             await asyncio.wait([self._task])
             if not self._task.cancelled():
                 self._task.result()
@@ -178,14 +188,39 @@ class Committer:
     async def _answered(self, lane: Lane, batch: Sequence[_Waiting], *, in_doubt: bool) -> Sequence[Any]:
         """One statement: the batch is written or, in doubt, looked for."""
         ask = lane.resolve if in_doubt and lane.resolve is not None else lane.write
-        timer = asyncio.get_running_loop().call_later(AWAY_AFTER_S, self.away.set)
+        self._give_time()
         try:
             self._seams.faults.reached(Point.M1_BATCH_SENT)
             answers = await ask([waiting.item for waiting in batch])
             self._seams.faults.reached(Point.M2_BATCH_ANSWERED)
         finally:
-            timer.cancel()
+            self._stop_timer()
+            self._is_overdue = False
         return answers
+
+    def _give_time(self) -> None:
+        """From now on the statement under way has AWAY_AFTER_S to be answered."""
+        self._stop_timer()
+        self._timer = asyncio.get_running_loop().call_later(AWAY_AFTER_S, self._overdue)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _overdue(self) -> None:
+        """The statement under way is not answered: what may be given up does not wait for it while the worker ends."""
+        self.away.set()
+        self._is_overdue = True
+        if self._draining:
+            self._give_up()
+            self._end_unheard()
+        self._give_time()
+
+    def _end_unheard(self) -> None:
+        """Whoever closes does not wait for a statement that is overdue and of which nobody is to hear any more."""
+        if self._closing and self._is_overdue and not self._unanswered() and self._task is not None:
+            self._task.cancel()
 
     def _settled(self, batch: Sequence[_Waiting], answers: Sequence[Any], *, in_doubt: bool) -> list[_Waiting]:
         """Hand the answers out. What of a batch in doubt has none is not there and is to be written again."""
@@ -220,12 +255,14 @@ class Committer:
                 # a connection that broke is opened anew: only where that fails, too, is the database away
                 if not isinstance(error, CommitUnknown):
                     self._give_up()
-                    batch = [each for each in batch if not each.answer.done()]
-            case Trouble.AGAIN | Trouble.LOCKED:
+            case Trouble.LOCKED:
+                # the time that its role gives a lock is over: nobody knows for how much longer it is held
+                self._give_up()
+            case Trouble.AGAIN:
                 pass
             case _:
                 assert_never(kind)
-        return batch
+        return [each for each in batch if not each.answer.done()]
 
     def _give_up(self) -> None:
         """The database is away: whoever does not go on waiting for it hears of it."""

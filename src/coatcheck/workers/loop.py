@@ -32,6 +32,8 @@ logger = logging.getLogger(__name__)
 BAD_LEASES = 5
 """Consecutive leases of one message that may end badly before it is parked."""
 _OUTAGE_PAUSE_S = (0.2, 2.0)
+_UNANSWERED_S = 5.0
+"""How long a worker that ends waits for a claim under way: a commit waits for its standby, and a row for a lock, without any limit."""
 _CLOSED_S = 0.1
 """How soon `until idle` asks again for what is due and could not be claimed."""
 _RECEIVED: Mapping[Action, Point] = {
@@ -128,25 +130,42 @@ class Worker:
         """Work. Returns when drained or, with `until_idle`, when only parked, accounting and waiting rows are left."""
         self._course = asyncio.current_task()
         renewing = asyncio.create_task(self._renewer.run(), name="renewer")
-        tried_waiting = False
+        leasing = asyncio.create_task(self._lease(until_idle=until_idle), name="leasing")
         try:
-            while not self._draining.is_set():
-                claimed = await self._claim()
-                # what was woken for its one more try is no news, however many claims it takes
-                tried_waiting = tried_waiting and all(_waits(work) for work in claimed)
-                if not claimed and until_idle and not self._tasks:
-                    left, waiting = await self._left()
-                    if left == 0 and (waiting == 0 or tried_waiting):
-                        return
-                    if left == 0:
-                        tried_waiting = await self._wake_waiting()
-                        continue
-                await self._rest()
+            await self._until_ended(leasing)
         finally:
             try:
                 await self._finish()
             finally:
                 await settled(renewing)
+
+    async def _until_ended(self, leasing: asyncio.Task[None]) -> None:
+        """Until it leases no more. A claim that nobody answers holds up no worker that ends: what it leased comes back when those leases end."""
+        told = asyncio.create_task(self._draining.wait(), name="told to end")
+        try:
+            await asyncio.wait([leasing, told], return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait([leasing], timeout=_UNANSWERED_S)
+        finally:
+            told.cancel()
+            await settled(leasing)
+        if not leasing.cancelled():
+            leasing.result()
+
+    async def _lease(self, *, until_idle: bool) -> None:
+        """Claim, hand out and rest until drained, or until nothing is left."""
+        tried_waiting = False
+        while not self._draining.is_set():
+            claimed = await self._claim()
+            # what was woken for its one more try is no news, however many claims it takes
+            tried_waiting = tried_waiting and all(_waits(work) for work in claimed)
+            if not claimed and until_idle and not self._tasks:
+                left, waiting = await self._left()
+                if left == 0 and (waiting == 0 or tried_waiting):
+                    return
+                if left == 0:
+                    tried_waiting = await self._wake_waiting()
+                    continue
+            await self._rest()
 
     async def _claim(self) -> list[Work]:
         """Claim and hand out. An outage is waited out."""

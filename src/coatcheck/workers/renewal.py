@@ -23,6 +23,8 @@ from coatcheck.workers.tally import Tally
 logger = logging.getLogger(__name__)
 
 TICK_S = 1.0
+_ANSWER_S = 5.0
+"""How long anybody waits to hear whether a lease is still ours: a commit waits for its standby without any limit."""
 _LATE_SHARE = 2 / 3
 """After which part of its lease a look, which fits in its lease, lags so much that it is renewed."""
 
@@ -55,8 +57,12 @@ class Renewer:
             del self._held[message.slot]
 
     async def renew(self, message: Message) -> bool:
-        """Keep one lease now; False when it is not ours any more."""
-        return message.slot in await self._renewed([message])
+        """Keep one lease now; False when it is not ours any more, or nobody says so in time."""
+        try:
+            async with asyncio.timeout(_ANSWER_S):
+                return message.slot in await self._renewed([message])
+        except TimeoutError:
+            return False
 
     async def run(self) -> None:
         """Renew in batches until cancelled."""
