@@ -1,81 +1,15 @@
-"""The committer: large batches under load, bad rows alone, nothing lost in an outage, and an end that waits only for what must not be lost."""
+"""The committer: large batches under load, bad rows alone, and nothing lost in an outage."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Sequence
 
 import psycopg
 import pytest
 
 from coatcheck.errors import CommitUnknown, Unavailable
-from coatcheck.seams import Seams
-from coatcheck.store.committer import BATCH, STOP_S, Committer, Lane
+from coatcheck.store.committer import BATCH, Committer
 from coatcheck.store.db import Trouble, trouble
-
-
-@dataclass(frozen=True, slots=True)
-class Item:
-    """Something to write: its key and what becomes of it."""
-
-    key: int
-    text: str = ""
-
-
-@dataclass
-class Writer:
-    """Writes items into a list. `held` keeps a batch from ending; `fails` raises what the trial wants."""
-
-    written: list[list[Item]] = field(default_factory=list)
-    held: asyncio.Event = field(default_factory=asyncio.Event)
-    fails: Callable[[Sequence[Item]], None] = lambda _batch: None
-
-    async def write(self, batch: Sequence[Item]) -> list[str]:
-        await self.held.wait()
-        self.fails(batch)
-        self.written.append(list(batch))
-        return [f"{item.key}{item.text}" for item in batch]
-
-
-@asynccontextmanager
-async def committer(
-    writer: Writer,
-    *,
-    resolve: Callable[[Sequence[Any]], Awaitable[Sequence[Any]]] | None = None,
-    away: asyncio.Event | None = None,
-) -> AsyncIterator[Committer]:
-    async def no_pause(seconds: float) -> None:
-        await asyncio.sleep(0)
-
-    seams = replace(Seams.real(), sleep=no_pause)
-    made = Committer(
-        {Item: Lane(write=writer.write, key=lambda item: item.key, resolve=resolve)}, seams=seams, away=away
-    )
-    try:
-        yield made
-    finally:
-        writer.held.set()
-        writer.fails = lambda _batch: None
-        await made.close()
-
-
-def trial(story: Callable[[Writer, Committer], Awaitable[None]], **how: Any) -> Writer:
-    """Play a story with a writer that does not wait."""
-
-    async def play() -> Writer:
-        writer = Writer()
-        async with committer(writer, **how) as made:
-            await story(writer, made)
-        return writer
-
-    return asyncio.run(play())
-
-
-async def enqueued(made: Committer, items: Sequence[Item]) -> list[asyncio.Task[Any]]:
-    tasks = [asyncio.create_task(made.save(item)) for item in items]
-    await asyncio.sleep(0)
-    return tasks
+from store.writers import Item, Writer, away, committer, enqueued, trial
 
 
 def test_what_waits_while_a_batch_commits_is_the_next_batch() -> None:
@@ -291,108 +225,6 @@ def test_the_item_of_a_cancelled_caller_is_written_all_the_same() -> None:
         assert await made.save(Item(2)) == "2"
 
     assert [item.key for batch in trial(story).written for item in batch] == [1, 2]
-
-
-def test_closing_writes_what_waits_and_refuses_what_comes_later() -> None:
-    async def story(writer: Writer, made: Committer) -> None:
-        tasks = await enqueued(made, [Item(key) for key in range(10)])
-        writer.held.set()
-        await made.close()
-        assert await asyncio.gather(*tasks) == [str(key) for key in range(10)]
-        with pytest.raises(Unavailable):
-            await made.save(Item(11))
-
-    assert sum(len(batch) for batch in trial(story).written) == 10
-
-
-def away(_batch: Sequence[Item]) -> None:
-    raise Unavailable("away", next="wait")
-
-
-def locked(_batch: Sequence[Item]) -> None:
-    raise psycopg.errors.LockNotAvailable
-
-
-@pytest.mark.parametrize("fails", [away, locked])
-def test_once_the_worker_drains_only_what_lasts_waits_for_the_database(
-    fails: Callable[[Sequence[Item]], None],
-) -> None:
-    async def story(writer: Writer, made: Committer) -> None:
-        writer.fails = fails
-        writer.held.set()
-        lasting = asyncio.create_task(made.save(Item(1), lasting=True))
-        brief = asyncio.create_task(made.save(Item(2)))
-        await asyncio.sleep(0)
-        made.drain()
-        with pytest.raises(Unavailable):
-            await brief
-        with pytest.raises(Unavailable):
-            await made.save(Item(3))
-        assert not lasting.done()
-        writer.fails = lambda _batch: None
-        assert await lasting == "1"
-        assert await made.save(Item(4)) == "4"
-
-    assert [item.key for batch in trial(story).written for item in batch] == [1, 4]
-
-
-def test_a_connection_that_broke_is_no_reason_to_give_up_while_draining() -> None:
-    async def story(writer: Writer, made: Committer) -> None:
-        errors = iter([CommitUnknown("broke", next="look")])
-
-        def fails(_batch: Sequence[Item]) -> None:
-            for error in errors:
-                raise error
-
-        writer.fails = fails
-        writer.held.set()
-        made.drain()
-        assert await made.save(Item(1)) == "1"
-
-    trial(story)
-
-
-def test_stopped_it_gives_up_even_what_lasts_and_takes_nothing_more() -> None:
-    async def story(writer: Writer, made: Committer) -> None:
-        writer.fails = away
-        writer.held.set()
-        lasting = asyncio.create_task(made.save(Item(1), lasting=True))
-        await asyncio.sleep(0)
-        made.stop()
-        with pytest.raises(Unavailable):
-            await lasting
-        with pytest.raises(Unavailable):
-            await made.save(Item(2))
-
-    assert trial(story).written == []
-
-
-def test_stopped_it_waits_a_moment_for_a_database_that_does_not_answer_and_no_longer() -> None:
-    async def story() -> None:
-        writer = Writer()
-        made = Committer({Item: Lane(write=writer.write, key=lambda item: item.key)}, seams=Seams.real())
-        lasting = asyncio.create_task(made.save(Item(1), lasting=True))
-        await asyncio.sleep(0)
-        made.stop()
-        async with asyncio.timeout(STOP_S + 5):
-            with pytest.raises(Unavailable):
-                await lasting
-            await made.close()
-
-    asyncio.run(story())
-
-
-def test_whoever_waits_when_the_loop_ends_hears_of_it() -> None:
-    async def story() -> list[Any]:
-        writer = Writer()
-        made = Committer({Item: Lane(write=writer.write, key=lambda item: item.key)}, seams=Seams.real())
-        tasks = await enqueued(made, [Item(key) for key in range(3)])
-        await asyncio.sleep(0)
-        (running,) = [task for task in asyncio.all_tasks() if task.get_name() == "committer"]
-        running.cancel()
-        return await asyncio.gather(*tasks, return_exceptions=True)
-
-    assert [type(answer) for answer in asyncio.run(story())] == [Unavailable] * 3
 
 
 @pytest.mark.parametrize(

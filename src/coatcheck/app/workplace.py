@@ -44,7 +44,7 @@ from coatcheck.workers.dispatch import Creating, Dispatcher
 from coatcheck.workers.lessor import Capacity, Lessor
 from coatcheck.workers.listener import Bedtime, listen
 from coatcheck.workers.lookup import Finding, Lookup
-from coatcheck.workers.loop import Handler, Scope, Worker
+from coatcheck.workers.loop import Handler, Scope, Worker, kept_going
 from coatcheck.workers.notices import Notices
 from coatcheck.workers.observe import Observer, Watching
 from coatcheck.workers.reconcile import Reconciler
@@ -68,8 +68,6 @@ _REST_S = 0.05
 _PROMPT_S = 5.0
 """How long what is done aside may hold up a worker's beginning or end: a commit waits for its standby without any limit."""
 
-_AGAIN_S = 1.0
-"""How soon background work that ended unforeseen begins again."""
 _ABANDONED_S = 24 * 3600.0
 """Age after which a temporary in the sink can only be a killed process's: far beyond the longest delivery."""
 
@@ -122,7 +120,7 @@ async def worker_of(
         await _prompt(beginnings)
         notified = settings.wake is Wake.NOTIFY
         if notified:
-            await _in_background(stack, _kept_going(partial(listen, url, lessor.hear, seams), seams))
+            await _in_background(stack, kept_going(partial(listen, url, lessor.hear, seams), seams))
         worker = Worker(
             desk=desk,
             lessor=lessor,
@@ -159,7 +157,7 @@ async def _made_known(stack: AsyncExitStack, settings: Settings, lines: _Lines, 
     """The configured names are in the database, and the log tells what is paused of their accounts."""
     await register(lines.leases, settings)
     accounts = {provider.account for provider in settings.providers.values()}
-    await _in_background(stack, _kept_going(Notices(lines.aside, accounts, seams).run, seams))
+    await _in_background(stack, kept_going(Notices(lines.aside, accounts, seams).run, seams))
 
 
 async def _spool(stack: AsyncExitStack, settings: Settings, lines: _Lines, incarnation: str) -> Spool:
@@ -188,15 +186,6 @@ async def _in_background(stack: AsyncExitStack, work: Coroutine[None, None, None
     stack.push_async_callback(settled, task)
 
 
-async def _kept_going(work: Callable[[], Awaitable[None]], seams: Seams) -> None:
-    """Background work that ends unforeseen begins again: without it replies would lie on the disk, and a restore go unseen."""
-    while True:
-        # taken as a value, whatever it is: it must not end this task
-        (ended,) = await asyncio.gather(work(), return_exceptions=True)
-        logger.critical("background work ended and begins again", extra={"error": type(ended).__name__})
-        await seams.sleep(_AGAIN_S)
-
-
 def _missed(task: asyncio.Future[None]) -> None:
     """What goes on beside the work is not waited for by anybody, so its unforeseen end is said at once."""
     error = None if task.cancelled() else task.exception()
@@ -212,7 +201,7 @@ async def _begun(
 
     async def course() -> None:
         await beginning
-        await _kept_going(then, seams)
+        await kept_going(then, seams)
 
     await _in_background(stack, course())
     return beginning

@@ -7,7 +7,7 @@ handled alone (`seclusion`), so it cannot take its neighbours with it either.
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -20,7 +20,7 @@ from coatcheck.core.identity import operation_text
 from coatcheck.core.operation import Phase
 from coatcheck.errors import CoatcheckError, Unavailable
 from coatcheck.queue.leases import Leases, Message
-from coatcheck.seams import Point
+from coatcheck.seams import Point, Seams
 from coatcheck.workers.desk import Desk, Work
 from coatcheck.workers.lessor import Lessor
 from coatcheck.workers.listener import Bedtime
@@ -34,6 +34,8 @@ BAD_LEASES = 5
 _OUTAGE_PAUSE_S = (0.2, 2.0)
 _UNANSWERED_S = 5.0
 """How long a worker that ends waits for a claim under way: a commit waits for its standby, and a row for a lock, without any limit."""
+_AGAIN_S = 1.0
+"""How soon background work that ended unforeseen begins again."""
 _CLOSED_S = 0.1
 """How soon `until idle` asks again for what is due and could not be claimed."""
 _RECEIVED: Mapping[Action, Point] = {
@@ -271,6 +273,16 @@ class Worker:
             if work.message.action in _INTERRUPTIBLE:
                 task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+async def kept_going(work: Callable[[], Awaitable[None]], seams: Seams) -> None:
+    """Background work that ends unforeseen begins again: without it replies would lie on the disk, and a restore go unseen."""
+    while True:
+        try:
+            await work()
+        except Exception as error:  # noqa: BLE001 - whatever it was, the worker lives on and needs this work
+            logger.critical("background work ended and begins again", extra={"error": type(error).__name__})
+        await seams.sleep(_AGAIN_S)
 
 
 def _is_spent(work: Work) -> bool:
