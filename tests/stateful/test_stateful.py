@@ -48,7 +48,7 @@ def told(hands: Hands, *, examples: int, steps: int = 40, found: bool = False) -
 
 @pytest.mark.timeout(3600)
 def test_the_store_and_the_books_say_the_same_whatever_happens(hands: Hands, figures: Report, lab_scale: Scale) -> None:
-    counts = told(hands, examples=lab_scale(ci=150, lab=2000))
+    counts = told(hands, examples=lab_scale(ci=40, lab=2000))
     figures("stateful examples", counts["examples"])
     figures("stateful steps", counts["steps"])
 
