@@ -76,7 +76,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     path = config.getoption("--figures")
     if path is not None and "PYTEST_XDIST_WORKER" not in os.environ:
+        _check_writable(path)
         config.pluginmanager.register(Book(path), "figures-book")
+
+
+def _check_writable(path: Path) -> None:
+    """Whoever names a place that takes no file learns it now, not after an hour of tests."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.open("a").close()
+    except OSError as error:
+        raise pytest.UsageError(
+            f"--figures: expected a file that can be written, got {path} ({error.strerror})"
+        ) from error
 
 
 @pytest.fixture
