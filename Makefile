@@ -61,7 +61,7 @@ check: ## lint, format, types, import directions
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
 
-test-system: pooler ## the database tests again, on Debian's PostgreSQL 15 and through PgBouncer; what is missing is fetched or named
+test-system: ## the database tests again, on Debian's PostgreSQL 15; root installs it, others are told the package
 	@scripts/postgresql-15
 	@scripts/set-up dev
 	@$(BIN)/$(PYTEST) --pg 15 $(ON_15)
