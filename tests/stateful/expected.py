@@ -24,11 +24,11 @@ def mark(books: Books, operation: UUID, seen: Seen, dispatch: UUID) -> str | Non
     if record.revision != seen.record.revision or record.phase != "prepared" or record.is_withdrawn(books.now):
         return "stale"
     if books.is_paused:
-        books.aim(record, 0, "dispatch", due_in=None)
+        _put_off(books, record)
         return "paused"
     limit = books.limits.get(record.tenant)
     if limit is not None and record.estimate > limit - sum(books.money(record.tenant)):
-        books.aim(record, 0, "dispatch", due_in=None)
+        _put_off(books, record)
         return "allowance"
     record.dispatches[dispatch] = Dispatch(
         number=len(record.dispatches) + 1,
@@ -41,6 +41,11 @@ def mark(books: Books, operation: UUID, seen: Seen, dispatch: UUID) -> str | Non
     books.aim(record, 0, "reconcile", due_in=LEASE_S)
     record.lanes[0].holder = "the sender"
     return "applied"
+
+
+def _put_off(books: Books, record: Record) -> None:
+    """It waits for leave to be dispatched; what a person set aside stays there."""
+    books.aim(record, 0, "dispatch", due_in=None, parked=record.lanes[0].parked)
 
 
 # -- the end of a POST -------------------------------------------------------------------------------------------------
@@ -63,6 +68,8 @@ def conclude(books: Books, operation: UUID, seen: Seen, dispatch: UUID, outcome:
             books.jobs[job] = (operation, dispatch, "owner")
         answer = "owned" if concludes and whose == "owned" else answer
     _settle(mine, ended, rises=rises, reopens=concludes and job is not None, is_paid=job is not None)
+    # a proof of nothing created that is contradicted when another has its authorisation: the audit tells a person
+    mine.is_displaced = mine.is_displaced or (rises and _has_a_successor(record, mine))
     mine.outcome = outcome if rises else mine.outcome
     mine.job = mine.job or job
     mine.quiet_at = min(mine.quiet_at, books.now + SETTLE_S)
@@ -73,6 +80,14 @@ def conclude(books: Books, operation: UUID, seen: Seen, dispatch: UUID, outcome:
         record.job = job if answer == "applied" else record.job
         _go_on(books, record)
     return answer
+
+
+def _has_a_successor(record: Record, mine: Dispatch) -> bool:
+    """Whether another dispatch takes up the same authorisation."""
+    return any(
+        other is not mine and other.authorisation == mine.authorisation and other.spends
+        for other in record.dispatches.values()
+    )
 
 
 def _meant(seen: Seen, outcome: str) -> str | None:

@@ -1,7 +1,6 @@
-"""Messages, which go to one worker at a time, and the world around: time that passes, pauses, limits."""
+"""Messages, which go to one worker at a time: tokens that are held, and tokens that were lost."""
 
 from dataclasses import dataclass
-from decimal import Decimal
 from uuid import UUID
 
 from hypothesis import strategies as st
@@ -9,15 +8,14 @@ from hypothesis.stateful import precondition, rule
 
 from coatcheck.core.actions import Action, ParkReason
 from coatcheck.queue.leases import Acknowledge, Message, Release, SetAside, Wanted
-from coatcheck.store.pauses import pause, resume
 from stateful import expected
-from stateful.compared import PLACES, TENANTS, Compared
+from stateful.compared import LATER_S, PLACES, Compared
 from stateful.hands import WORKERS
 from stateful.reference import CLOSED, Lane
 from store.ground import ACCOUNT
 
-LATER_S = 2000.0
-"""Longer than any lease and quiet time here, so that what ends and what does not is never a matter of the machine's speed."""
+SUSPECT = 2
+"""After so many leases in a row that ended without a word a message is leased alone."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,32 +46,31 @@ class Leasing(Compared):
         messages = ground.run(ground.leases.claim(wanted, doubts=doubts, doubt_lease_s=expected.LEASE_S))
         got = {message.slot for message in messages}
         assert len(got) == len(messages)
-        due = {slot: lane.bad_leases for slot, lane in self._lanes() if self._may_be_due(lane.due_at, lane.parked)}
-        assert got <= due.keys()
-        sure = {
-            (operation, number)
-            for (operation, number), lane in self._lanes()
-            if (operation, number) in due
-            and lane.due_at is not None
-            and lane.bad_leases == 0
-            and (lane.action != "reconcile" or doubts)
-        }
-        assert sure <= got
+        assert got <= self._due().keys()
+        assert self._surely_due(doubts) <= got
         self.counts["claimed"] += len(messages)
         for message in messages:
             lane = self.books.records[message.operation_id].lanes[message.lane]
             token = self.books.take(lane, worker, expected.LEASE_S)
             self.leased.append(Leased(worker=worker, message=message, token=token))
 
-    def _lanes(self) -> list[tuple[tuple[UUID, int], Lane]]:
-        return [
-            ((operation, number), lane)
+    def _due(self) -> dict[tuple[UUID, int], Lane]:
+        """What may be due: of what waits for leave to dispatch, nobody here knows for how long."""
+        return {
+            (operation, number): lane
             for operation, record in self.books.records.items()
             for number, lane in record.lanes.items()
-        ]
+            if lane.parked is None and (lane.due_at is None or lane.due_at <= self.books.now)
+        }
 
-    def _may_be_due(self, due_at: float | None, parked: str | None) -> bool:
-        return parked is None and (due_at is None or due_at <= self.books.now)
+    def _surely_due(self, doubts: int) -> set[tuple[UUID, int]]:
+        """What a claim must bring; one message whose leases ended badly twice goes alone, and then it brings nothing else."""
+        due = self._due()
+        if any(lane.bad_leases >= SUSPECT for lane in due.values()):
+            return set()
+        return {
+            slot for slot, lane in due.items() if lane.due_at is not None and (doubts or lane.action != "reconcile")
+        }
 
     @precondition(lambda self: self.leased)
     @rule(place=PLACES, verb=st.sampled_from(["renew", "release", "put off", "park", "acknowledge"]))
@@ -113,24 +110,3 @@ class Leasing(Compared):
             case _:
                 delay_s = LATER_S / 2 if verb == "put off" else 0.0
                 return ground.run(ground.leases.release([Release(message=message, delay_s=delay_s)]))[0]
-
-    # -- the world around ----------------------------------------------------------------------------------------------
-
-    @rule()
-    def time_passes(self) -> None:
-        """Every lease ends, every wait is over, and nothing of what was sent is under way any more."""
-        self.hands.move_time(LATER_S)
-        self.books.now += LATER_S
-
-    @rule(paused=st.booleans())
-    def pause(self, *, paused: bool) -> None:
-        """A person stops the account's dispatches, or lets them go on."""
-        change = pause if paused else resume
-        self.hands.ann.run(change(self.hands.ann.line, ACCOUNT, reason="the books", actor="eve"))
-        self.books.is_paused = paused
-
-    @rule(tenant=st.sampled_from(TENANTS), limit=st.sampled_from([None, 3, 7]))
-    def limit(self, tenant: str, limit: int | None) -> None:
-        """A person limits what a tenant may spend."""
-        self.hands.ann.sql("update coatcheck.allowances set ceiling = %s where tenant_id = %s", limit, tenant)
-        self.books.limits[tenant] = None if limit is None else Decimal(limit)

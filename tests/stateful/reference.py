@@ -27,6 +27,12 @@ class Dispatch:
     outcome: str = "open"
     job: str | None = None
     charged: Decimal | None = None
+    is_displaced: bool = False
+
+    @property
+    def spends(self) -> bool:
+        """Whether it takes up its authorisation, as far as is known."""
+        return self.outcome not in ("not_sent", "throttled", "proven_absent") and not self.is_displaced
 
     @property
     def proof(self) -> int:
