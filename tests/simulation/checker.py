@@ -359,8 +359,10 @@ def unsettled(tables: Tables) -> list[str]:
     lanes = {(row["operation_id"], row["lane"]): row for row in tables.outbox}
     for operation in tables.operations:
         name = f"{operation['operation_key']} is {operation['phase']}, {operation['render_state']}, {operation['delivery_state']}"
+        course = lanes.get((operation["operation_id"], 0))
+        is_listed = operation["render_state"] == "missing" and course is not None and course["parked_at"] is not None
         if operation["phase"] in {"prepared", "dispatching", "uncertain"} or (
-            operation["phase"] in KNOWN_JOB and operation["render_state"] not in FINAL
+            operation["phase"] in KNOWN_JOB and operation["render_state"] not in FINAL and not is_listed
         ):
             found.append(name)
     for output in tables.deliveries:
