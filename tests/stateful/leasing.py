@@ -80,8 +80,9 @@ class Leasing(Compared):
         operation, number = leased.message.operation_id, leased.message.lane
         lane = self.books.held_by(operation, number, leased.token)
         record = self.books.records[operation]
-        if verb == "acknowledge" and lane is not None and record.phase not in CLOSED:
-            verb = "release"  # no handler ends a message whose operation still needs it
+        needed = record.phase not in CLOSED if verb == "acknowledge" else record.phase == "dispatching"
+        if verb in ("acknowledge", "park") and lane is not None and needed:
+            verb = "release"  # no handler does that to a message whose operation needs it
         ended = self._ended(leased, verb)
         assert ended == (lane is not None), (verb, ended)
         self.counts[f"{verb} {'held' if ended else 'lost'}"] += 1

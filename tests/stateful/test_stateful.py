@@ -54,10 +54,7 @@ def told(
     """Tell so many stories; how often each thing happened."""
     counts: Counter[str] = Counter()
 
-    class Bound(machine):  # type: ignore[valid-type,misc]
-        pass
-
-    Bound.hands, Bound.counts = hands, counts
+    bound = type("Bound", (machine,), {"hands": hands, "counts": counts})
     chosen = settings(
         max_examples=examples,
         stateful_step_count=steps,
@@ -68,7 +65,7 @@ def told(
         phases=[Phase.generate] if found else [Phase.generate, Phase.shrink],
         suppress_health_check=list(HealthCheck),
     )
-    run_state_machine_as_test(Bound, settings=chosen)
+    run_state_machine_as_test(bound, settings=chosen)
     return counts
 
 
@@ -113,6 +110,30 @@ class Spending(Writing, Around):
         self.a_person_sets_limits(tenant="t1", limit=3, paused=False)
 
 
+class Superseded(Writing):
+    """An operation whose first dispatch was throttled, and whose second is under way."""
+
+    @initialize()
+    def be_sent_twice(self) -> None:
+        if not self.books.records:
+            self.begin()
+        self.mark(place=0, worker="ann", again=True)
+        self.conclude(place=0, outcome="throttled", worker="ann", stray=1, again=False)
+        self.mark(place=0, worker="ann", again=True)
+
+
+class Disputed(Writing):
+    """An operation in doubt, because the id that it was told is another's."""
+
+    @initialize()
+    def be_told_anothers_job(self) -> None:
+        if not self.books.records:
+            self.begin()
+        for stray in (1, 0):
+            self.mark(place=0, worker="ann", again=True)
+            self.conclude(place=0, outcome="accepted", worker="ann", stray=stray, again=False)
+
+
 FAULTS = {
     "a mark without its revision": Fault(module=door, statement="mark", words=" or locked.revision <> input.revision"),
     "a mark above the allowance": Fault(
@@ -132,8 +153,11 @@ FAULTS = {
         statement="conclude",
         words="when locked.dispatch_id = input.dispatch_id then",
         instead="when true then",
+        machine=Superseded,
     ),
-    "a conclusion against what is proven": Fault(module=door, statement="conclude", words=" and not traced.disproven"),
+    "a conclusion against what is proven": Fault(
+        module=door, statement="conclude", words=" and not traced.disproven", machine=Disputed
+    ),
     "a delivery over a delivered one": Fault(
         module=door,
         statement="deliver",
