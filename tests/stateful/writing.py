@@ -12,6 +12,7 @@ from hypothesis.stateful import initialize, precondition, rule
 
 from coatcheck.core import events as ev
 from coatcheck.core.operation import DispatchId, Operation, RemoteJobId, RenderState
+from coatcheck.core.steps import DeliverStep, Delivery
 from coatcheck.store.door import Save
 from stateful import expected
 from stateful.compared import AGAIN, PLACES, Compared, Held
@@ -209,12 +210,14 @@ class Writing(Compared):
             self._finds_what_it_did_not_see(self.last, status)
 
     def _finds_what_it_did_not_see(self, saving: Saving, status: str) -> None:
-        """What applied is found by its content, so that it need not be sent again."""
+        """What applied is found by its content, so that it need not be sent again; a failed try of a delivery may be written twice."""
         self.hands.lose_the_line(saving.worker)
         found = self.hands.resolve(saving.worker, saving.save)
-        if status in ("applied", "owned"):
+        step = saving.save.step
+        leaves_traces = not isinstance(step, DeliverStep) or step.result is Delivery.STORED
+        if status in ("applied", "owned") and leaves_traces:
             assert found is not None
-            assert found.revision == self.books.records[saving.save.step.operation_id].revision
+            assert found.revision == self.books.records[step.operation_id].revision
 
 
 def _ended(dispatch: UUID, outcome: str, job: str | None) -> ev.Reply:
