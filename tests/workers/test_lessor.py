@@ -1,4 +1,4 @@
-"""A claimer that may not claim waits for as long as one that finds nothing, whatever the claim before said of budgets."""
+"""When one process claims, and how much: waiting, resting, and what is heard of meanwhile."""
 
 import asyncio
 from dataclasses import replace
@@ -8,10 +8,10 @@ import pytest
 import postgres
 from coatcheck.core.actions import Action
 from coatcheck.core.operation import OperationId
-from coatcheck.queue.leases import Leases
+from coatcheck.queue.leases import Leases, Message
 from coatcheck.seams import Clock, Seams
 from coatcheck.store.budgets import Budget
-from coatcheck.workers.lessor import Capacity, Lessor
+from coatcheck.workers.lessor import REST_S, Capacity, Lessor
 from store.budgeting import budget
 from store.ground import ACCOUNT, Ground
 
@@ -54,3 +54,36 @@ def test_who_empties_its_hands_for_a_suspect_does_not_ask_again_and_again_once_a
         assert claimed() == []
         with pytest.raises(TimeoutError):
             ground.run(asyncio.wait_for(lessor.wait(), 0.1))
+
+
+def test_what_is_heard_of_during_a_rest_is_claimed_without_the_crowd_that_the_rest_is_for(
+    database: postgres.Database,
+) -> None:
+    with Ground(database) as ground:
+        clock = MovedClock()
+        capacities = {Action.DISPATCH: Capacity(places=16, lease_s=45, accounts={ACCOUNT: ACCOUNT})}
+        lessor = Lessor(Leases(ground.line, "w"), ground.line, capacities, replace(Seams.real(), clock=clock))
+
+        held: list[Message] = []
+
+        def claimed() -> list[str]:
+            found = [work.message for work in ground.run(lessor.claim())]
+            held.extend(found)
+            return [message.tenant_id for message in found]
+
+        for number in range(20):
+            ground.enqueue(f"k{number}", tenant_id="flood")
+        assert len(claimed()) == 14, "an eighth is kept"
+        for number in range(2):
+            ground.enqueue(f"a{number}", tenant_id="ada")
+        lessor.hear()
+        assert claimed() == ["ada"], "the first of who has nothing in hand, during the rest"
+        lessor.hear()
+        assert claimed() == [], "nobody else is new, and the flood's rest is not over"
+        ground.enqueue("b", tenant_id="ben")
+        lessor.hear()
+        assert claimed() == ["ben"]
+        for message in held:
+            lessor.done(message)
+        clock.at += REST_S
+        assert sorted(claimed()) == ["ada", *["flood"] * 6]

@@ -16,7 +16,7 @@ from psycopg.rows import dict_row
 from coatcheck.errors import CommitUnknown, Unavailable
 from coatcheck.seams import Seams
 from coatcheck.store.reaching import unreachable
-from coatcheck.store.statements import statement
+from coatcheck.store.statements import numbered, statement
 
 Row = dict[str, Any]
 
@@ -94,7 +94,7 @@ class Database:
             connection = await self._open()
             self._warned = False
             try:
-                cursor = await connection.execute(text, parameters, prepare=prepare)
+                cursor = await _executed(connection, text, parameters, prepare=prepare)
                 rows: Sequence[Row] = await cursor.fetchall() if cursor.description else []
             except BaseException as error:
                 await self._after(error)
@@ -150,6 +150,16 @@ class Database:
             connection, self._connection = self._connection, None
             if connection is not None:
                 await connection.close()
+
+
+async def _executed(
+    connection: psycopg.AsyncConnection[Row], text: str, parameters: Mapping[str, Any] | None, *, prepare: bool
+) -> psycopg.AsyncCursor[Row]:
+    cursor = psycopg.AsyncRawCursor(connection)
+    if parameters is None:
+        return await cursor.execute(text.encode(), prepare=prepare)
+    sent, names = numbered(text)
+    return await cursor.execute(sent, [parameters[name] for name in names], prepare=prepare)
 
 
 def _application(name: str) -> str:

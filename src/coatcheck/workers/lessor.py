@@ -2,8 +2,8 @@
 
 Idle, it asks once a second at most; a notification, a known instant, an own save that made something due, or a place that was wanted wakes
 it earlier. A claim that found company is followed by a short rest, so that the next one finds more, and a worker that is full does not
-claim for every place that falls free. After a lone message it does not rest, and a notification cuts the rest short: it may be of somebody
-for whom a place is kept.
+claim for every place that falls free. After a lone message it does not rest. A notification during the rest is answered with a small claim,
+for tenants that have nothing in hand: a place is kept for them, and a crowd that came with them would make them wait.
 """
 
 import asyncio
@@ -11,7 +11,7 @@ import heapq
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 
 import psycopg
@@ -91,7 +91,7 @@ class Lessor:
         self._seclusion = Seclusion(seams.clock)
         self._outages = Outages()
         self._tenants = Turns()
-        self._pace = Pace(max((each.places for each in capacities.values()), default=1))
+        self._pace = Pace()
         self.in_hand: Counter[Action] = Counter()
 
     def wake(self, delay_s: float = 0.0) -> None:
@@ -127,7 +127,8 @@ class Lessor:
         self._opens_at = inf
         if not self._seclusion.may_claim(self.in_hand) and not await self._is_released():
             return []
-        wanted = self._wanted()
+        early = began < self._rested_at
+        wanted = self._newcomers() if early else self._wanted()
         messages = await self._leased(wanted, began)
         found = await self._loaded(messages)
         for work in found:
@@ -136,16 +137,25 @@ class Lessor:
         self._seclusion.claimed([work.message for work in found], self.in_hand)
         self._crowded = self._without_room(wanted, messages)
         ended = self._seams.clock.boottime()
-        tenants = frozenset(message.tenant_id for message in messages)
-        begun = max(Counter(message.action for message in messages).values(), default=0)
-        self._pace.learn(ended, took_s=ended - began, begun=begun, tenants=tenants)
+        self._pace.met(ended, frozenset(message.tenant_id for message in messages))
         opens_in_s = self._tenants.opens_in_s
         self._opens_at = inf if opens_in_s is None else ended + max(_SOON_S, opens_in_s)
+        if early:
+            # the rest goes on, and what is heard of waits as long as this claim took: claims take half of the time at most
+            self._heeds_at = min(self._rested_at, ended + min(REST_S, ended - began))
+            self.wake(max(0.0, self._rested_at - ended))
+        else:
+            self._learn(messages, began, ended)
+        return found
+
+    def _learn(self, messages: Sequence[Message], began: float, ended: float) -> None:
+        """How much the next claim begins, and when."""
+        begun = Counter(message.action for message in messages)
+        share = max((begun[action] / each.places for action, each in self._capacities.items()), default=0.0)
+        self._pace.learn(ended, took_s=ended - began, rows=len(messages), begun=share)
         rest_s = max(REST_S, (ended - began) * _REST_SHARE)
         self._rested_at = ended + rest_s if len(messages) > 1 else 0.0
-        # what is heard of waits as long as the claim took: claims take half of the time at most
-        self._heeds_at = min(self._rested_at, ended + min(REST_S, ended - began))
-        return found
+        self._heeds_at = 0.0
 
     async def _is_released(self) -> bool:
         """Whether the suspect for which hands are being emptied went to another worker."""
@@ -252,6 +262,11 @@ class Lessor:
                 self._asked[action] = 0
         return {action for action, count in self._asked.items() if count}
 
+    def _newcomers(self) -> list[Wanted]:
+        """What is heard of during a rest: only the first messages of tenants that have nothing in hand, so that neither they nor the claim wait for a crowd."""
+        kept = max(1, max((each.reserve for each in self._capacities.values()), default=0))
+        return [replace(want, room=room, reserve=room) for want in self._wanted() for room in (min(want.room, kept),)]
+
     def _wanted(self) -> list[Wanted]:
         """An equal share for each provider; where there are not places enough they take turns, so that none waits for another's backlog."""
         wanted = []
@@ -261,7 +276,7 @@ class Lessor:
             share = max(1, free // len(turns)) if turns else 0
             reserve = min(share, capacity.reserve // len(turns)) if turns else 0
             # a busy process begins less, but the first message of who has nothing in hand always
-            reserve = max(reserve, share - self._pace.starts)
+            reserve = max(reserve, share - self._pace.starts(capacity.places))
             for _ in range(min(len(turns), free)):
                 provider, account = turns[0]
                 turns.rotate(-1)

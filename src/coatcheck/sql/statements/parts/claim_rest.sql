@@ -16,7 +16,9 @@ rest as materialized (
       -- not an anti-join, for which the planner may read the whole table when most of it is due
       and (held.operation_id, held.lane) not in (select operation_id, lane from turn_rows)
     order by held.visible_at
-    limit case when (select count(*) from turn_rows where turn_rows.kind = allowed.kind) < allowed.free then allowed.free else 0 end
+    -- places that are kept for tenants with nothing in hand are not for the rest
+    limit case when (select count(*) from turn_rows where turn_rows.kind = allowed.kind) < allowed.free
+      then greatest(0, least(allowed.free, allowed.room - allowed.reserve)) else 0 end
     for no key update skip locked
   ) as found
   where not exists (select from suspect)
