@@ -73,17 +73,31 @@ def test_what_is_heard_of_during_a_rest_is_claimed_without_the_crowd_that_the_re
 
         for number in range(20):
             ground.enqueue(f"k{number}", tenant_id="flood")
-        assert len(claimed()) == 14, "an eighth is kept"
+        ground.enqueue("b", tenant_id="ben")
+        assert sorted(claimed()) == ["ben", *["flood"] * 13], "an eighth is kept"
         for number in range(2):
             ground.enqueue(f"a{number}", tenant_id="ada")
         lessor.hear()
         assert claimed() == ["ada"], "the first of who has nothing in hand, during the rest"
         lessor.hear()
         assert claimed() == [], "nobody else is new, and the flood's rest is not over"
-        ground.enqueue("b", tenant_id="ben")
+        lessor.done(held.pop(0))
+        ground.enqueue("c", tenant_id="cyd")
         lessor.hear()
-        assert claimed() == ["ben"]
+        assert claimed() == ["cyd"]
         for message in held:
             lessor.done(message)
         clock.at += REST_S
-        assert sorted(claimed()) == ["ada", *["flood"] * 6]
+        assert sorted(claimed()) == ["ada", *["flood"] * 7]
+
+
+def test_one_tenant_alone_is_claimed_as_soon_as_it_is_heard_of(database: postgres.Database) -> None:
+    with Ground(database) as ground:
+        clock = MovedClock()
+        capacities = {Action.DISPATCH: Capacity(places=16, lease_s=45, accounts={ACCOUNT: ACCOUNT})}
+        lessor = Lessor(Leases(ground.line, "w"), ground.line, capacities, replace(Seams.real(), clock=clock))
+        ground.enqueue_many(2)
+        assert len(ground.run(lessor.claim())) == 2
+        ground.enqueue("more")
+        lessor.hear()
+        assert len(ground.run(lessor.claim())) == 1, "a rest is no wall where nobody else is kept waiting"

@@ -2,8 +2,9 @@
 
 Idle, it asks once a second at most; a notification, a known instant, an own save that made something due, or a place that was wanted wakes
 it earlier. A claim that found company is followed by a short rest, so that the next one finds more, and a worker that is full does not
-claim for every place that falls free. After a lone message it does not rest. A notification during the rest is answered with a small claim,
-for tenants that have nothing in hand: a place is kept for them, and a crowd that came with them would make them wait.
+claim for every place that falls free. After a lone message it does not rest. While several tenants have work, a notification during the rest is answered
+with a small claim, for tenants that have nothing in hand: a place is kept for them, and a crowd that came along would make them wait.
+Where one tenant is alone it cuts the rest short.
 """
 
 import asyncio
@@ -11,7 +12,8 @@ import heapq
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import islice
 from math import inf
 
 import psycopg
@@ -127,35 +129,36 @@ class Lessor:
         self._opens_at = inf
         if not self._seclusion.may_claim(self.in_hand) and not await self._is_released():
             return []
-        early = began < self._rested_at
+        early = began < self._rested_at and self._pace.has_company(began)
         wanted = self._newcomers() if early else self._wanted()
-        messages = await self._leased(wanted, began)
+        messages = await self._leased(wanted, began, doubts=0 if early else DOUBTS)
         found = await self._loaded(messages)
         for work in found:
             self.in_hand[work.message.action] += 1
             self._tenants.take(work.message.action, work.message.tenant_id)
         self._seclusion.claimed([work.message for work in found], self.in_hand)
-        self._crowded = self._without_room(wanted, messages)
         ended = self._seams.clock.boottime()
         self._pace.met(ended, frozenset(message.tenant_id for message in messages))
         opens_in_s = self._tenants.opens_in_s
         self._opens_at = inf if opens_in_s is None else ended + max(_SOON_S, opens_in_s)
         if early:
-            # the rest goes on, and what is heard of waits as long as this claim took: claims take half of the time at most
+            # the rest goes on
             self._heeds_at = min(self._rested_at, ended + min(REST_S, ended - began))
             self.wake(max(0.0, self._rested_at - ended))
         else:
+            self._crowded = self._without_room(wanted, messages)
             self._learn(messages, began, ended)
         return found
 
     def _learn(self, messages: Sequence[Message], began: float, ended: float) -> None:
-        """How much the next claim begins, and when."""
+        """How much the next claim begins, and when. A small one for who is heard of may follow at once, another only after as long as it took."""
         begun = Counter(message.action for message in messages)
         share = max((begun[action] / each.places for action, each in self._capacities.items()), default=0.0)
         self._pace.learn(ended, took_s=ended - began, rows=len(messages), begun=share)
         rest_s = max(REST_S, (ended - began) * _REST_SHARE)
         self._rested_at = ended + rest_s if len(messages) > 1 else 0.0
-        self._heeds_at = 0.0
+        heeds_at = 0.0 if self._pace.has_company(ended) else ended + min(REST_S, ended - began)
+        self._heeds_at = min(self._rested_at, heeds_at)
 
     async def _is_released(self) -> bool:
         """Whether the suspect for which hands are being emptied went to another worker."""
@@ -172,12 +175,12 @@ class Lessor:
             for provider, account in each.accounts.items()
         ]
 
-    async def _leased(self, wanted: Sequence[Wanted], began: float) -> list[Message]:
+    async def _leased(self, wanted: Sequence[Wanted], began: float, *, doubts: int) -> list[Message]:
         self._seams.faults.reached(Point.X3_CLAIM_COMMIT_SENT)
         try:
             found = await self._leases.claim(
                 wanted,
-                doubts=DOUBTS,
+                doubts=doubts,
                 doubt_lease_s=DOUBT_LEASE_S,
                 lookups=self._lookups,
                 is_free=self._seclusion.is_free(self.in_hand),
@@ -263,9 +266,17 @@ class Lessor:
         return {action for action, count in self._asked.items() if count}
 
     def _newcomers(self) -> list[Wanted]:
-        """What is heard of during a rest: only the first messages of tenants that have nothing in hand, so that neither they nor the claim wait for a crowd."""
-        kept = max(1, max((each.reserve for each in self._capacities.values()), default=0))
-        return [replace(want, room=room, reserve=room) for want in self._wanted() for room in (min(want.room, kept),)]
+        """What is heard of during a rest: the first messages of tenants that have nothing in hand, who wait for no crowd. Nobody's turn is over with it."""
+        wanted = []
+        for action, capacity in self._capacities.items():
+            turns = self._turns[action]
+            free = capacity.places - self.in_hand[action]
+            room = min(max(1, free // len(turns)) if turns else 0, max(1, capacity.reserve))
+            wanted += [
+                Wanted(action=action, provider=name, account=account, room=room, lease_s=capacity.lease_s, reserve=room)
+                for name, account in islice(turns, max(0, free))
+            ]
+        return wanted
 
     def _wanted(self) -> list[Wanted]:
         """An equal share for each provider; where there are not places enough they take turns, so that none waits for another's backlog."""

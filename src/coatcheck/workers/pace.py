@@ -22,6 +22,8 @@ _LESS: Final = 0.6
 _MORE: Final = 1 / 32
 _ROWS: Final = 16
 """So many rows take about as long as the claim itself."""
+_MOST_ROWS: Final = 64
+"""What is more than that tells little of a lone row."""
 _FADES: Final = 1.004
 """The quickest claim fades with each one after it, for a machine that has become slower for good."""
 
@@ -42,6 +44,10 @@ class Pace:
         """How many the next claim begins where so many may be in hand at once."""
         return places if self._share >= 1 else max(LEAST, round(self._share * places))
 
+    def has_company(self, now: float) -> bool:
+        """Whether several tenants had something to do lately."""
+        return now < self._company_until
+
     def met(self, now: float, tenants: AbstractSet[str]) -> None:
         """These tenants had something to do at `now`, boot time in seconds."""
         if len(tenants) > 1 or (tenants and self._tenant not in (None, *tenants)):
@@ -50,13 +56,15 @@ class Pace:
 
     def learn(self, now: float, *, took_s: float, rows: int, begun: float) -> None:
         """A claim ended at `now`; it took so long for so many rows and began at most this share of any kind's places."""
-        lone_s = took_s / (1 + rows / _ROWS)
+        lone_s = took_s / (1 + min(rows, _MOST_ROWS) / _ROWS)
         self._quickest_s = min(self._quickest_s * _FADES, lone_s)
         is_quick = took_s <= SLOW_S
-        if now >= self._company_until:
+        if not self.has_company(now):
             self._share = 1.0
         elif lone_s > FACTOR * self._quickest_s and not is_quick:
-            self._share = max(SMALLEST, min(self._share, begun) * _LESS)
+            # what began hardly anything was not slow for what it began
+            counted = min(self._share, begun) if begun >= SMALLEST else self._share
+            self._share = max(SMALLEST, counted * _LESS)
         elif is_quick or self._share < BURST:
             self._share = min(1.0, self._share + _MORE)
         else:
