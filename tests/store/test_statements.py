@@ -10,7 +10,7 @@ from psycopg.rows import TupleRow
 
 import coatcheck
 import postgres
-from coatcheck.store.statements import statement
+from coatcheck.store.statements import numbered, statement
 
 SOURCE = Path(coatcheck.__file__).parent
 ROOT = SOURCE / "sql" / "statements"
@@ -133,3 +133,8 @@ def test_a_read_survives_a_column_that_a_migration_adds(database: postgres.Datab
         migrating.execute("alter table coatcheck.operations add column still_later integer")
         with pytest.raises(psycopg.errors.FeatureNotSupported):
             connection.execute("select * from coatcheck.operations", prepare=True)
+
+
+def test_placeholders_are_numbered_by_their_first_place() -> None:
+    written = "select %(b)s, %(a)s::text[], %(b)s, format('%%s %%')"
+    assert numbered(written) == (b"select $1, $2::text[], $1, format('%s %')", ("b", "a"))

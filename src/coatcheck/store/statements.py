@@ -33,7 +33,7 @@ def numbered(text: str) -> tuple[bytes, Sequence[str]]:
             names.append(name)
         return f"${names.index(name) + 1}"
 
-    return _PLACEHOLDER.sub(number, text).encode(), names
+    return _PLACEHOLDER.sub(number, text).encode(), tuple(names)
 
 
 def _read(room: str, name: str) -> str:

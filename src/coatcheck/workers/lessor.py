@@ -2,9 +2,10 @@
 
 Idle, it asks once a second at most; a notification, a known instant, an own save that made something due, or a place that was wanted wakes
 it earlier. A claim that found company is followed by a short rest, so that the next one finds more, and a worker that is full does not
-claim for every place that falls free. After a lone message it does not rest. While several tenants have work, a notification during the rest is answered
-with a small claim, for tenants that have nothing in hand: a place is kept for them, and a crowd that came along would make them wait.
-Where one tenant is alone it cuts the rest short.
+claim for every place that falls free. After a lone message it does not rest.
+
+A notification cuts the rest short where one tenant alone has work. While several do, it is answered with a small claim for tenants that have
+nothing in hand, and the rest goes on: a place is kept for them, and a crowd that came along would make them wait.
 """
 
 import asyncio
