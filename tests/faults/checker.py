@@ -1,31 +1,26 @@
 """Two books are kept of every story: the service's ledger of POSTs, and the database with the sink. The checker reads both and names
 every way in which they contradict each other or the invariants. It shares no statement with the code under test."""
 
-import hashlib
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import pairwise
 from pathlib import Path
-from typing import Any
-from urllib.parse import unquote, urlsplit
+from typing import Any, Final
 from uuid import UUID
 
 import psycopg
 
+import promises
 from coatcheck.sim import PostRecord
+from promises import KNOWN_JOB
 
 Row = dict[str, Any]
 
 UNSENT = {"not_sent"}
 """Outcomes by which no byte of a POST can have arrived."""
-NOT_SPENT = {"not_sent", "throttled", "proven_absent"}
-FINAL = {"succeeded", "failed", "moderated", "cancelled", "expired"}
-KNOWN_JOB = {"accepted", "submission_failed"}
 GIVING_UP = {"redispatch_authorised", "written_off"}
 """Decisions by which a person knowingly pays for a job that may exist."""
-CLOSED_UNSENT = {"rejected", "cancelled", "abandoned"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,14 +84,12 @@ class Record:
 
 def findings(record: Record) -> list[str]:
     """Everything that is wrong, in words; nothing, if all is well. Asked once all workers have come to rest."""
-    looks = (_posts, _jobs, _history, _authorisations, _lanes, _outputs)
     return [
-        *_strangers(record),
-        *_sink(record),
+        *(finding for look in WHOLE for finding in look(record)),
         *(
             f"{operation['operation_key']} ({operation['operation_id']}): {finding}"
             for operation in record.operations.values()
-            for look in looks
+            for look in EACH
             for finding in look(record, operation)
         ),
     ]
@@ -145,75 +138,31 @@ def _jobs(record: Record, operation: Row) -> Iterator[str]:
 
 
 def _history(record: Record, operation: Row) -> Iterator[str]:
-    """S6, S7: revisions without a gap, each beginning where the last ended, and nothing after a final state but itself."""
-    rows = record.history[operation["operation_id"]]
-    if [row["revision"] for row in rows] != list(range(operation["revision"] + 1)):
-        yield f"history: revisions {[row['revision'] for row in rows]} of an operation at {operation['revision']}"
-    for axis in ("phase", "render_state", "delivery_state"):
-        for before, after in pairwise(rows):
-            if before[f"to_{axis}"] != after[f"from_{axis}"]:
-                yield f"history: {axis} jumps at revision {after['revision']}"
-        if rows and rows[-1][f"to_{axis}"] != operation[axis]:
-            yield f"history: ends with {axis} {rows[-1][f'to_{axis}']}, the operation says {operation[axis]}"
-    for row in rows:
-        if row["from_render_state"] in FINAL and row["to_render_state"] != row["from_render_state"]:
-            yield f"history: the final {row['from_render_state']} became {row['to_render_state']}"
-        if row["from_delivery_state"] == "delivered" and row["to_delivery_state"] != "delivered":
-            yield "history: delivered was undone"
+    return promises.revisions(operation, record.history[operation["operation_id"]])
 
 
 def _authorisations(record: Record, operation: Row) -> Iterator[str]:
-    """S2: an authorisation is spent at most once."""
-    spent = Counter(
-        row["authorisation"]
-        for row in record.dispatches[operation["operation_id"]]
-        if row["outcome"] not in NOT_SPENT and not row["displaced"]
-    )
-    for authorisation, count in spent.items():
-        if count > 1 or authorisation > operation["authorisation"]:
-            yield f"duplicated: authorisation {authorisation} was spent {count} times"
-    if operation["phase"] == "dispatching":
-        yield "wrong phase: still dispatching when all is at rest"
+    return promises.authorisations(operation, record.dispatches[operation["operation_id"]])
 
 
 def _lanes(record: Record, operation: Row) -> Iterator[str]:
-    """S12: whoever still waits for something has a lane, and nobody keeps a lease."""
-    lanes = record.lanes.get(operation["operation_id"], {})
-    for lane in lanes.values():
-        if lane["leased_by"] is not None:
-            yield f"left behind: lane {lane['lane']} is leased by {lane['leased_by']}"
-    waits = operation["phase"] not in CLOSED_UNSENT and operation["render_state"] not in FINAL
-    if waits and 0 not in lanes:
-        yield f"lost: {operation['phase']}, {operation['render_state']}, and no lane"
-    for output in record.deliveries[operation["operation_id"]]:
-        undelivered = operation["render_state"] == "succeeded" and output["state"] != "delivered"
-        if undelivered and operation["phase"] != "abandoned" and output["output_index"] + 1 not in lanes:
-            yield f"lost: output {output['output_index']} is {output['state']} and has no lane"
+    outbox = record.lanes.get(operation["operation_id"], {})
+    return promises.lanes(operation, outbox.values(), record.deliveries[operation["operation_id"]])
 
 
 def _outputs(record: Record, operation: Row) -> Iterator[str]:
-    """What is delivered lies in the sink, and is what the service made."""
-    rows = record.deliveries[operation["operation_id"]]
-    if operation["delivered_count"] != sum(row["state"] == "delivered" for row in rows):
-        yield f"wrong: {operation['delivered_count']} outputs counted as delivered"
-    for row in rows:
-        if row["state"] == "delivered":
-            made = record.digests.get((operation["remote_job_id"], row["output_index"]))
-            kept = hashlib.sha256(Path(unquote(urlsplit(row["uri"]).path)).read_bytes()).hexdigest()
-            if not made == kept == row["sha256"]:
-                yield f"wrong: output {row['output_index']} is {kept}, recorded as {row['sha256']}, made as {made}"
+    def made(index: int) -> str | None:
+        return record.digests.get((operation["remote_job_id"], index))
+
+    return promises.outputs(operation, record.deliveries[operation["operation_id"]], made)
 
 
 def _sink(record: Record) -> Iterator[str]:
-    """Every object of the sink is somebody's, once."""
-    kept = {path for path in record.sink.rglob("*") if path.is_file() and ".incoming" not in path.parts}
-    named = [
-        Path(unquote(urlsplit(row["uri"]).path)).resolve()
-        for rows in record.deliveries.values()
-        for row in rows
-        if row["state"] == "delivered"
-    ]
-    if len(named) != len(set(named)):
-        yield "wrong: two outputs share an object"
-    for path in {each.resolve() for each in kept} - set(named):
-        yield f"left behind: {path.name} is nobody's"
+    rows = [row for rows in record.deliveries.values() for row in rows]
+    return promises.objects(record.sink, rows, excused=lambda _: False)
+
+
+WHOLE: Final = (_strangers, _sink)
+"""Asked of the whole record."""
+EACH: Final = (_posts, _jobs, _history, _authorisations, _lanes, _outputs)
+"""Asked of each operation."""

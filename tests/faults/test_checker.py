@@ -11,13 +11,16 @@ from uuid import UUID
 import pytest
 
 import postgres
+import promises
 from coatcheck.seams import Point
 from coatcheck.sim import simulated_service
+from faults import checker, verdict
 from faults.checker import Record
 from faults.nursery import Nursery
 from faults.stage import Stage
 from faults.strike import Strike
 from faults.verdict import Asked, judged, logged
+from sentences import Sentence, said, sentences
 
 Row = dict[str, Any]
 FUTURE = datetime(2200, 1, 1, tzinfo=UTC)
@@ -160,6 +163,24 @@ def object_of_nobody(books: Books) -> None:
     del books.record.deliveries[books.ids[0]]
 
 
+def object_gone(books: Books) -> None:
+    books.delivery()["uri"] = (books.record.sink / "gone").as_uri()
+
+
+def authorised_by_nobody(books: Books) -> None:
+    books.dispatch()["authorisation"] = 2
+
+
+def closed_with_a_lane(books: Books) -> None:
+    books.record.operations[books.ids[2]]["phase"] = "abandoned"
+
+
+def posted_in_part(books: Books) -> None:
+    """Beginning as no operation's text does."""
+    posts = books.record.posts
+    books.with_posts(*posts[:-1], replace(posts[-1], complete=False, body_text="?", created=None))
+
+
 def operation_doubled(books: Books) -> None:
     twin = UUID(int=7)
     books.record.operations[twin] = {**books.one, "operation_id": twin, "phase": "cancelled", "revision": -1}
@@ -185,23 +206,27 @@ PLANTED: list[tuple[Callable[[Books], None], str, str]] = [
     (posted_again, "duplicated", "2 POSTs by 1 dispatches"),
     (posted_by_nobody, "unexpected", "belongs to no operation"),
     (posted_by_nobody, "unexpected", "4 POSTs after 3 marks"),
+    (posted_in_part, "unexpected", "belongs to no operation"),
     (posted_before_its_mark, "unexpected", "before its mark was committed"),
     (job_forgotten, "lost", "was created and is neither known nor in doubt"),
     (job_invented, "wrong", "was never created for this operation"),
     (object_changed, "wrong", "recorded as 00"),
+    (object_gone, "wrong", "is missing, recorded as"),
     (object_shared, "wrong", "two outputs share an object"),
     (lane_gone, "lost", "and no lane"),
     (lane_kept, "wrong", "is leased by somebody"),
     (authorisation_spent_twice, "duplicated", "was spent 2 times"),
+    (authorised_by_nobody, "duplicated", "which nobody gave"),
     (revision_missing, "wrong", "revisions"),
     (phase_jumped, "wrong", "phase jumps"),
     (final_state_replaced, "wrong", "the final succeeded became failed"),
     (history_ends_elsewhere, "wrong", "ends with delivery_state pending"),
     (delivery_undone, "wrong", "delivered was undone"),
     (accepted_without_a_job, "wrong", "accepted with job None"),
+    (closed_with_a_lane, "wrong", "abandoned and lane 0 is there"),
     (dispatch_unended, "wrong", "still dispatching when all is at rest"),
     (output_stranded, "lost", "is pending and has no lane"),
-    (output_stranded, "wrong", "1 outputs counted as delivered"),
+    (output_stranded, "wrong", "its outputs are {'pending': 1}"),
     (object_of_nobody, "wrong", "is nobody's"),
     (operation_doubled, "duplicated", "2 operations of the key"),
     (operation_gone, "lost", "was acknowledged, and no operation is there"),
@@ -214,10 +239,10 @@ PLANTED: list[tuple[Callable[[Books], None], str, str]] = [
 def test_true_books_are_clean_and_the_struck_operation_counts_as_recovered(story: tuple[Record, UUID]) -> None:
     record, struck = story
     books = Books(record)
-    verdict = judged(books.record, books.asked, {struck})
-    assert verdict.is_clean, verdict
-    assert verdict.recovered == 1
-    assert str(verdict).startswith("0 lost, 0 duplicated, 0 unexpected, 0 wrong, 1 recovered, 3 asked ok")
+    found = judged(books.record, books.asked, {struck})
+    assert found.is_clean, found
+    assert found.recovered == 1
+    assert str(found).startswith("0 lost, 0 duplicated, 0 unexpected, 0 wrong, 1 recovered, 3 asked ok")
 
 
 @pytest.mark.parametrize("planted", PLANTED, ids=lambda each: each[2])
@@ -227,17 +252,37 @@ def test_a_planted_contradiction_is_named_by_its_kind(
     plant, kind, words = planted
     books = Books(story[0])
     plant(books)
-    verdict = judged(books.record, books.asked)
-    assert any(words in finding for finding in getattr(verdict, kind)), verdict
+    found = judged(books.record, books.asked)
+    assert any(words in finding for finding in getattr(found, kind)), found
+
+
+def test_every_sentence_of_the_checker_is_said_by_a_plant(story: tuple[Record, UUID]) -> None:
+    heard = set()
+    for plant in dict.fromkeys(plant for plant, _, _ in PLANTED):
+        books = Books(story[0])
+        plant(books)
+        heard |= {sentence for sentence, _ in told(books)}
+    assert (sentences(checker) | sentences(promises) | sentences(verdict)) - heard == set()
+
+
+def told(books: Books) -> Iterator[tuple[Sentence, str]]:
+    """What each predicate says, with its place."""
+    for ask in verdict.OF_ENQUEUES:
+        yield from said(ask(books.record, books.asked))
+    for look in checker.WHOLE:
+        yield from said(look(books.record))
+    for operation in books.record.operations.values():
+        for check in checker.EACH:
+            yield from said(check(books.record, operation))
 
 
 def test_an_enqueue_of_which_nobody_heard_may_be_there_or_not(story: tuple[Record, UUID]) -> None:
     books = Books(story[0])
     books.heard("unknown")
     books.asked.append(Asked(key="never stored", answer="unknown"))
-    verdict = judged(books.record, books.asked)
-    assert verdict.is_clean, verdict
-    assert verdict.recovered == 1
+    found = judged(books.record, books.asked)
+    assert found.is_clean, found
+    assert found.recovered == 1
 
 
 def test_the_log_of_applications_tells_what_they_heard(tmp_path: Path) -> None:

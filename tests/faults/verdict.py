@@ -7,10 +7,11 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Final, Literal, get_args
 from uuid import UUID
 
-from faults.checker import CLOSED_UNSENT, FINAL, Record, Row, findings
+from faults.checker import Record, Row, findings
+from promises import CLOSED, FINAL
 
 Answer = Literal["ok", "unknown", "failed"]
 
@@ -63,7 +64,7 @@ def logged(path: Path) -> list[Asked]:
 
 def judged(record: Record, asked: Sequence[Asked], struck: Collection[UUID] = ()) -> Verdict:
     """Compare all that is known. `struck`: operations that somebody had in hand who was killed, stopped or told to end."""
-    found = [*_enqueues(record, asked), *_unsettled(record), *findings(record)]
+    found = [*(each for ask in OF_ENQUEUES for each in ask(record, asked)), *findings(record)]
     kinds = {
         kind: tuple(each for each in found if f"{kind}: " in each) for kind in ("lost", "duplicated", "unexpected")
     }
@@ -85,7 +86,7 @@ def _is_among(operation: Row, struck: Collection[UUID], unheard: Collection[str]
 
 def is_settled(operation: Row) -> bool:
     """Whether nothing is left to do but by a person, or because time passes."""
-    if operation["phase"] in CLOSED_UNSENT or operation["phase"] == "uncertain":
+    if operation["phase"] in CLOSED or operation["phase"] == "uncertain":
         return True
     return operation["render_state"] in FINAL and operation["delivery_state"] != "pending"
 
@@ -105,9 +106,13 @@ def _enqueues(record: Record, asked: Sequence[Asked]) -> Iterator[str]:
         yield f"unexpected: nobody asked for the operation of {key}"
 
 
-def _unsettled(record: Record) -> Iterator[str]:
+def _unsettled(record: Record, _: Sequence[Asked]) -> Iterator[str]:
     """L1: whatever was enqueued comes to its end once faults are over."""
     for operation in record.operations.values():
         if not is_settled(operation):
             state = f"{operation['phase']}, {operation['render_state']}, {operation['delivery_state']}"
             yield f"lost: {operation['operation_key']} stays at {state} when all is at rest"
+
+
+OF_ENQUEUES: Final = (_enqueues, _unsettled)
+"""Asked of the record beside what applications heard."""

@@ -3,28 +3,21 @@
 `findings` is asked when everybody has come to rest; `unsettled` says meanwhile what is still owed.
 """
 
-import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from itertools import pairwise
 from pathlib import Path
-from typing import Any
-from urllib.parse import unquote, urlsplit
+from typing import Final
 from uuid import UUID
 
+import promises
 from coatcheck.core.identity import operation_text
 from coatcheck.sim import PostRecord
 from coatcheck.sim.jobs import Job
-from memory.tables import Tables
+from promises import FINAL, KNOWN_JOB, Row
 
-Row = Mapping[str, Any]
-NOT_SPENT = {"not_sent", "throttled", "proven_absent"}
 CREATED_NOTHING = {"not_sent", "throttled", "rejected"}
-FINAL = {"succeeded", "failed", "moderated", "cancelled", "expired"}
-KNOWN_JOB = {"accepted", "submission_failed"}
-CLOSED = {"rejected", "cancelled", "abandoned"}
 REFERENCE = "x-client-reference"
 SENT_WITHIN = timedelta(seconds=8.5)
 """SEND_S + TIMEOUT_S + SERVICE_LAG_S + MARGIN_S of the settings here: after a mark nothing arrives later."""
@@ -100,12 +93,10 @@ def findings(
 ) -> list[str]:
     """Everything that is wrong, in words; nothing, if all is well."""
     books = Books.of(tables, posts, jobs, sink)
-    whole = (_strangers, _owners, _allowances, _flights, _sink, _ownerless)
-    each = (_posts, _arrivals, _references, _authorisations, _doubts, _jobs, _history, _money, _lanes, _outputs)
-    found = [finding for look in whole for finding in look(books)]
+    found = [finding for look in WHOLE for finding in look(books)]
     for operation in tables["operations"]:
         name = f"{operation['operation_key']} {operation_text(operation['operation_id'])}"
-        found += [f"{name}: {finding}" for look in each for finding in look(books, operation)]
+        found += [f"{name}: {finding}" for look in EACH for finding in look(books, operation)]
     return found
 
 
@@ -172,16 +163,7 @@ def _references(books: Books, operation: Row) -> Iterator[str]:
 
 
 def _authorisations(books: Books, operation: Row) -> Iterator[str]:
-    rows = books.dispatches(operation)
-    spent = Counter(row["authorisation"] for row in rows if row["outcome"] not in NOT_SPENT and not row["displaced"])
-    for authorisation, count in spent.items():
-        if count > 1:
-            yield f"S2: authorisation {authorisation} was spent {count} times"
-    for row in rows:
-        if row["authorisation"] > operation["authorisation"] or row["number"] > operation["dispatch_count"]:
-            yield f"S2: dispatch {row['number']} under authorisation {row['authorisation']}, which nobody gave"
-    if operation["phase"] == "dispatching":
-        yield "S1: still dispatching when all is at rest"
+    return promises.authorisations(operation, books.dispatches(operation))
 
 
 def _doubts(books: Books, operation: Row) -> Iterator[str]:
@@ -224,20 +206,11 @@ def _jobs(books: Books, operation: Row) -> Iterator[str]:
 
 
 def _history(books: Books, operation: Row) -> Iterator[str]:
-    rows = sorted(books.rows("history", operation), key=lambda row: row["revision"])
-    if [row["revision"] for row in rows] != list(range(operation["revision"] + 1)):
-        yield f"S7: revisions {[row['revision'] for row in rows]} of an operation at {operation['revision']}"
-    for axis in ("phase", "render_state", "delivery_state"):
-        for before, after in pairwise(rows):
-            if before[f"to_{axis}"] != after[f"from_{axis}"]:
-                yield f"S7: {axis} jumps at revision {after['revision']}"
-        if rows and rows[-1][f"to_{axis}"] != operation[axis]:
-            yield f"S7: the history ends with {axis} {rows[-1][f'to_{axis}']}, the operation says {operation[axis]}"
-    for row in rows:
-        if row["from_render_state"] in FINAL and row["to_render_state"] != row["from_render_state"]:
-            yield f"S6: the final {row['from_render_state']} became {row['to_render_state']}"
-        if row["from_delivery_state"] == "delivered" and row["to_delivery_state"] != "delivered":
-            yield "S6: delivered was undone"
+    return promises.revisions(operation, sorted(books.rows("history", operation), key=lambda row: row["revision"]))
+
+
+def _outcome(books: Books, operation: Row) -> Iterator[str]:
+    """A render that is over ended as the service says, if it did not fail here."""
     job = books.jobs.get(operation["remote_job_id"] or "")
     if job is not None and operation["render_state"] in FINAL - {"failed", job.course.outcome}:
         yield f"wrong: the render {job.course.outcome}, the operation says {operation['render_state']}"
@@ -286,18 +259,7 @@ def _flights(books: Books) -> Iterator[str]:
 
 
 def _lanes(books: Books, operation: Row) -> Iterator[str]:
-    lanes = {row["lane"]: row for row in books.rows("outbox", operation)}
-    for lane in lanes.values():
-        if lane["leased_by"] is not None:
-            yield f"left behind: lane {lane['lane']} is leased by {lane['leased_by']}"
-    if operation["phase"] in CLOSED:
-        yield from (f"S12: {operation['phase']} and lane {lane} is there" for lane in lanes)
-    elif operation["render_state"] not in FINAL and 0 not in lanes:
-        yield f"S12: {operation['phase']}, {operation['render_state']}, and no lane"
-    for output in books.rows("deliveries", operation):
-        owed = operation["render_state"] == "succeeded" and operation["phase"] != "abandoned"
-        if owed and output["state"] != "delivered" and output["output_index"] + 1 not in lanes:
-            yield f"S12: output {output['output_index']} is {output['state']} and has no lane"
+    return promises.lanes(operation, books.rows("outbox", operation), books.rows("deliveries", operation))
 
 
 def _ownerless(books: Books) -> Iterator[str]:
@@ -312,64 +274,84 @@ def _ownerless(books: Books) -> Iterator[str]:
 
 
 def _outputs(books: Books, operation: Row) -> Iterator[str]:
-    rows = books.rows("deliveries", operation)
-    counts = Counter(row["state"] for row in rows)
-    told = (operation["output_count"], operation["delivered_count"], operation["failed_count"])
-    if told != (len(rows), counts["delivered"], counts["failed"]):
-        yield f"wrong: the operation counts {told}, its outputs are {dict(counts)}"
     job = books.jobs.get(operation["remote_job_id"] or "")
-    for row in rows:
-        if row["state"] == "delivered":
-            made = job.media[row["output_index"]].sha256() if job is not None else None
-            path = _path(row["uri"])
-            kept = hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "missing"
-            if not made == kept == row["sha256"]:
-                yield f"wrong: output {row['output_index']} is {kept}, recorded as {row['sha256']}, made as {made}"
+    made = [media.sha256() for media in job.media] if job is not None else []
+    return promises.outputs(
+        operation, books.rows("deliveries", operation), lambda index: made[index] if index < len(made) else None
+    )
 
 
 def _sink(books: Books) -> Iterator[str]:
     """An object of the sink is an output's of the operation in its path; whoever stored it and was not heard has another try at the same name."""
-    named = [_path(row["uri"]) for row in books.tables["deliveries"] if row["state"] == "delivered"]
-    if len(named) != len(set(named)):
-        yield "wrong: two outputs share an object"
-    kept = {path for path in books.sink.rglob("*") if path.is_file() and ".incoming" not in path.parts}
     names = {operation_text(row["operation_id"]): row for row in books.tables["operations"]}
-    for path in sorted(kept - set(named)):
+
+    def has_another_try(path: Path) -> bool:
         owner = names.get(path.parent.name)
-        if owner is None or owner["delivery_state"] == "delivered":
-            yield f"left behind: {path.name} is nobody's"
+        return owner is not None and owner["delivery_state"] != "delivered"
+
+    return promises.objects(books.sink, books.tables["deliveries"], excused=has_another_try)
 
 
-def spooled(home: Path) -> list[str]:
+# -- what the books do not hold -----------------------------------------------------------------------------------------
+
+
+def spooled(home: Path) -> Iterator[str]:
     """Ends of POSTs that lie on the disk although everybody had time to save them."""
-    return [
-        f"lost: {path.name} holds replies that nobody saved"
-        for path in sorted((home / "spool").glob("*.jsonl"))
-        if path.stat().st_size
-    ]
+    for path in sorted((home / "spool").glob("*.jsonl")):
+        if path.stat().st_size:
+            yield f"lost: {path.name} holds replies that nobody saved"
 
 
-def _path(uri: str) -> Path:
-    return Path(unquote(urlsplit(uri).path))
+def sent_by_others(tasks: Iterable[str]) -> Iterator[str]:
+    """S9: only a dispatch sends. `tasks` are those that sent and are none."""
+    for task in tasks:
+        yield f"S9: a POST was sent by {task or 'a task without a name'}"
 
 
-def unsettled(tables: Tables) -> list[str]:
+async def read_by_others(
+    operations: Iterable[Row], tenants: Iterable[str], find: Callable[[UUID, str], Awaitable[object]]
+) -> AsyncIterator[str]:
+    """S10: whoever asks for another tenant's operation gets what an unknown one gets, and its own tenant gets it."""
+    for row in operations:
+        for tenant_id in tenants:
+            if (await find(row["operation_id"], tenant_id) is None) is (tenant_id == row["tenant_id"]):
+                yield f"S10: {tenant_id} asked for {row['operation_key']} of {row['tenant_id']}"
+
+
+def unsettled(operations: Iterable[Row], outbox: Iterable[Row], deliveries: Iterable[Row]) -> Iterator[str]:
     """What is still owed: no operation waits for a dispatch, a decision, a final state or a delivery, unless a person is told of it."""
-    found = []
-    lanes = {(row["operation_id"], row["lane"]): row for row in tables.outbox}
-    for operation in tables.operations:
+    lanes = {(row["operation_id"], row["lane"]): row for row in outbox}
+    known = {row["operation_id"]: row for row in operations}
+    for operation in known.values():
         name = f"{operation['operation_key']} is {operation['phase']}, {operation['render_state']}, {operation['delivery_state']}"
         course = lanes.get((operation["operation_id"], 0))
         is_listed = operation["render_state"] == "missing" and course is not None and course["parked_at"] is not None
         if operation["phase"] in {"prepared", "dispatching", "uncertain"} or (
             operation["phase"] in KNOWN_JOB and operation["render_state"] not in FINAL and not is_listed
         ):
-            found.append(name)
-    for output in tables.deliveries:
-        operation = tables.operations.rows[output["operation_id"]]
+            yield name
+    for output in deliveries:
+        operation = known[output["operation_id"]]
         lane = lanes.get((output["operation_id"], output["output_index"] + 1))
         owed = operation["render_state"] == "succeeded" and operation["phase"] in KNOWN_JOB
         listed = output["state"] == "failed" and lane is not None and lane["parked_at"] is not None
         if owed and output["state"] != "delivered" and not listed:
-            found.append(f"{operation['operation_key']}: output {output['output_index']} is {output['state']}")
-    return found
+            yield f"{operation['operation_key']}: output {output['output_index']} is {output['state']}"
+
+
+WHOLE: Final = (_strangers, _owners, _allowances, _flights, _sink, _ownerless)
+"""Asked of all books."""
+EACH: Final = (
+    _posts,
+    _arrivals,
+    _references,
+    _authorisations,
+    _doubts,
+    _jobs,
+    _history,
+    _outcome,
+    _money,
+    _lanes,
+    _outputs,
+)
+"""Asked of each operation."""

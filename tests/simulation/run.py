@@ -12,10 +12,11 @@ import random
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from coatcheck.seams import Point
 from coatcheck.store.operations import find
-from simulation.checker import findings, spooled, unsettled
+from simulation.checker import findings, read_by_others, sent_by_others, spooled, unsettled
 from simulation.host import Host
 from simulation.limits import allow_all, allow_some, limit
 from simulation.loop import EndedError, passing
@@ -61,7 +62,7 @@ def play(seed: int, *, keeps: bool = False, mix: Mix | None = None) -> Outcome:
             found.append(f"the run did not end: {end}")
         finally:
             found += [f"surprise: {each}" for each in world.loop.surprises]
-            found += [f"S9: a POST was sent by {each}" for each in world.passed.strangers]
+            found += sent_by_others(world.passed.strangers)
             outcome = _outcome(world, found)
             world.end()
     return outcome
@@ -110,7 +111,10 @@ async def _story(world: World, found: list[str]) -> None:
     await world.service.stop()
     world.journal.say(f"tables {_digest(world)}")
     found += [f"surprise: {each}" for host in world.hosts for each in host.surprises]
-    found += await _strangers_read(world)
+    found += [
+        each
+        async for each in read_by_others(world.memory.tables.operations, TENANTS, partial(find, world.person.database))
+    ]
     found += spooled(world.settings.home)
     found += findings(world.memory.snapshot(), world.service.ledger.posts, world.service.jobs, world.settings.sink_path)
 
@@ -122,17 +126,6 @@ async def _last_worker(world: World) -> None:
     await passing(QUIET_S)
     await last.close()
     await life
-
-
-async def _strangers_read(world: World) -> list[str]:
-    """S10: who asks for another tenant's operation gets what an unknown one gets."""
-    return [
-        f"S10: {tenant_id} reads {row['operation_key']} of {row['tenant_id']}"
-        for row in world.memory.tables.operations
-        for tenant_id in TENANTS
-        if (await find(world.person.database, row["operation_id"], tenant_id) is None)
-        is (tenant_id == row["tenant_id"])
-    ]
 
 
 def _digest(world: World) -> str:
@@ -204,7 +197,8 @@ async def _heal(world: World) -> None:
 async def _settle(world: World) -> list[str]:
     """People do their part until nothing is owed, or the time is over."""
     ends_at = world.loop.time() + HEALED_S
-    while left := unsettled(world.memory.tables):
+    tables = world.memory.tables
+    while left := list(unsettled(tables.operations, tables.outbox, tables.deliveries)):
         if world.loop.time() > ends_at:
             return [f"liveness: {each}" for each in left]
         await passing(1.0)
