@@ -1,20 +1,32 @@
-"""The command line as people and scripts meet it: a process of its own, in an environment and a folder of its own."""
+"""The command line as people and scripts meet it: a process of its own, in an environment and a folder of its own.
 
+A command is born in a nursery that has imported all commands, which saves a second of the processor's time and is otherwise the same. What
+happens while modules are imported cannot be seen there, so a terminal that is `fresh` starts a new interpreter for each; and every terminal
+does where the environment holds something that an interpreter reads at its start.
+"""
+
+import atexit
 import json
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, Self
 
+from nursery.client import Born, Nursery
 from waiting import until
 
 COATCHECK = (sys.executable, "-m", "coatcheck")
 SPECIFICATION = b'{"prompt": "a red coat", "seed": 7}'
 END_S = 60
+COURSE = "cli.command_main"
+AT_START = ("PYTHON", "LC_", "LANG", "PSYCOPG_")
+"""How names begin that an interpreter reads at its start, or a module when it is imported."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,20 +64,24 @@ class Terminal:
     folder: Path
     environ: Mapping[str, str]
 
+    is_fresh: bool = False
+    """Whether each command has an interpreter that was started for it."""
+
+    @property
+    def fresh(self) -> Self:
+        """The same place, with an interpreter for each command."""
+        return replace(self, is_fresh=True)
+
     def run(self, *words: str, given: bytes = b"", **environ: str) -> Ended:
         """Run a command to its end."""
-        ended = subprocess.run(
-            [*COATCHECK, *words],
-            input=given,
-            capture_output=True,
-            env={**self.environ, **environ},
-            cwd=self.folder,
-            timeout=END_S,
-            check=False,
-        )
-        found = Ended(code=ended.returncode, out=ended.stdout.decode(), err=ended.stderr.decode())
-        assert "Traceback" not in found.err
-        return found
+        with tempfile.TemporaryFile() as stdin, tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
+            stdin.write(given)
+            stdin.seek(0)
+            with self._process(words, environ, (stdin, stdout, stderr)) as process:
+                code = process.wait(END_S)
+            out, err = (_whole(each) for each in (stdout, stderr))
+        assert "Traceback" not in err
+        return Ended(code=code, out=out, err=err)
 
     def enqueue(self, key: str, *words: str, tenant: str = "t1", given: bytes = SPECIFICATION) -> dict[str, Any]:
         """Enqueue, and the operation as JSON."""
@@ -77,27 +93,39 @@ class Terminal:
     def started(self, *words: str, **environ: str) -> Iterator["Running"]:
         """A command that runs on; it is killed at the end of the block if it is still there."""
         out, err = (self.folder / f"{words[0]}.{name}" for name in ("out", "err"))
-        with out.open("wb") as to_out, err.open("wb") as to_err:
-            process = subprocess.Popen(
-                [*COATCHECK, *words],
-                stdin=subprocess.DEVNULL,
-                stdout=to_out,
-                stderr=to_err,
-                env={**self.environ, **environ},
-                cwd=self.folder,
-            )
-            try:
-                yield Running(process=process, out=out, err=err)
-            finally:
-                process.kill()
-                process.wait()
+        with (
+            Path(os.devnull).open("rb") as stdin,
+            out.open("wb") as stdout,
+            err.open("wb") as stderr,
+            self._process(words, environ, (stdin, stdout, stderr)) as process,
+        ):
+            yield Running(process=process, out=out, err=err)
+
+    @contextmanager
+    def _process(
+        self, words: tuple[str, ...], changes: Mapping[str, str], streams: tuple[IO[bytes], IO[bytes], IO[bytes]]
+    ) -> Iterator[Born | subprocess.Popen[bytes]]:
+        """The command as a process that does not outlive the block."""
+        environ = {**self.environ, **changes}
+        stdin, stdout, stderr = (each.fileno() for each in streams)
+        process: Born | subprocess.Popen[bytes]
+        if self.is_fresh or _read_at_start(environ) != _read_at_start(os.environ):
+            command = [*COATCHECK, *words]
+            process = subprocess.Popen(command, stdin=stdin, stdout=stdout, stderr=stderr, env=environ, cwd=self.folder)
+        else:
+            process = _nursery().child(COURSE, words, env=environ, streams=(stdin, stdout, stderr), folder=self.folder)
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.wait()
 
 
 @dataclass(frozen=True, kw_only=True)
 class Running:
     """A command under way."""
 
-    process: subprocess.Popen[bytes]
+    process: Born | subprocess.Popen[bytes]
     out: Path
     err: Path
 
@@ -115,3 +143,20 @@ class Running:
 def plain_environ() -> dict[str, str]:
     """This process's environment without settings of ours."""
     return {name: value for name, value in os.environ.items() if not name.startswith("COATCHECK_")}
+
+
+@cache
+def _nursery() -> Nursery:
+    """One for all tests of this process; it ends with it."""
+    running = Nursery(COURSE)
+    atexit.register(running.close)
+    return running
+
+
+def _read_at_start(environ: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in environ.items() if name.startswith(AT_START)}
+
+
+def _whole(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read().decode()

@@ -8,7 +8,6 @@ import itertools
 import json
 import os
 import sys
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -144,9 +143,7 @@ class Arena(Stage):
     def passes(self, seconds: float) -> None:
         """Let so much of a life pass, for a kill at any instant of it."""
         assert self.nursery is not None
-        end = time.monotonic() + seconds
-        while (left_s := end - time.monotonic()) > 0:
-            self.nursery.hear(left_s)
+        self.nursery.lives_on(seconds)
 
     # -- the end ------------------------------------------------------------------------------------------------------
 

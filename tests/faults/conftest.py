@@ -19,8 +19,8 @@ def sim() -> Iterator[ThreadedService]:
 
 
 @pytest.fixture(scope="session")
-def nursery(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nursery]:
-    with nursery_of(tmp_path_factory.mktemp("nursery")) as running:
+def nursery() -> Iterator[Nursery]:
+    with nursery_of() as running:
         yield running
 
 

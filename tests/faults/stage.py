@@ -25,8 +25,9 @@ from coatcheck.seams import Seams
 from coatcheck.sim import ThreadedService
 from faults.checker import Record, findings
 from faults.child import Child, Started
-from faults.nursery import PYTHONPATH, Nursery
+from faults.nursery import Nursery
 from faults.strike import Strike, Striking, written
+from nursery.client import PYTHONPATH
 
 LEASES_OVER_S = 120.0
 """More than any lease of these settings lasts."""

@@ -51,8 +51,8 @@ def test_a_signal_reaches_its_child_and_the_end_is_told(arena: Arena) -> None:
     assert asleep(arena).running
 
 
-def test_no_child_outlives_its_nursery(arena: Arena, tmp_path: Path) -> None:
-    with nursery_of(tmp_path) as arena.nursery:
+def test_no_child_outlives_its_nursery(arena: Arena) -> None:
+    with nursery_of() as arena.nursery:
         sleeper, worker = asleep(arena), arena.worker(until_idle=False)
         worker.says("ready")
         assert isinstance(worker, Forked)
