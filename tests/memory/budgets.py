@@ -145,13 +145,9 @@ def _kind(tables: Tables, want: Row, budget: Budget | None) -> Kind:
         leave = (budget.look_leave, budget.row["looks_per_s"], budget.look_in_s)
     leave_count, per_s, opens_in_s = leave
     free = want["room"] if leave_count is None else min(want["room"], leave_count)
-    due_count = sum(
-        row["provider"] == want["provider"]
-        and row["action"] == want["action"] != "reconcile"
-        and row["parked_at"] is None
-        and row["visible_at"] <= tables.now()
-        for row in tables.outbox
-    )
+    now, provider, action = tables.now(), want["provider"], want["action"]
+    due = [row for row in tables.outbox.rows.values() if row["visible_at"] <= now and row["action"] == action]
+    due_count = sum(row["provider"] == provider and row["parked_at"] is None for row in due if action != "reconcile")
     return Kind(
         number=want["position"],
         want=want,

@@ -32,7 +32,7 @@ def claim(tables: Tables, p: Mapping[str, Any]) -> list[Row]:
     has_suspects = any(
         (kind.leave_count is None or kind.leave_count > 0) and is_suspect(tables, row, kind.want, p["schema_version"])
         for kind in kinds
-        for row in tables.outbox
+        for row in tables.outbox.rows.values()
     )
     found, walks = _found(tables, p, kinds, budgets)
     taken = _taken(found)
@@ -68,11 +68,11 @@ def due(tables: Tables, kind: Kind, schema_versions: Sequence[int]) -> list[Row]
     now = tables.now()
     rows = [
         row
-        for row in tables.outbox
-        if row["provider"] == kind.want["provider"]
+        for row in tables.outbox.rows.values()
+        if row["visible_at"] <= now
         and row["action"] == kind.want["action"] != "reconcile"
+        and row["provider"] == kind.want["provider"]
         and row["parked_at"] is None
-        and row["visible_at"] <= now
         and (row["leased_by"] is None or row["lease_count"] < 2)
         and row["account"] in (None, kind.want["account"])
         and row["schema_version"] in schema_versions
@@ -111,9 +111,10 @@ def _placed(
         for turn in walk.turns
     ]
     slots = {tables.outbox.key(turn.row) for turn in walk.turns}
-    rest = [row for row in due(tables, kind, schema_versions) if tables.outbox.key(row) not in slots]
-    rest = [row for row in rest if kind.is_spaced(row, tables.now())]
-    rest = rest[: kind.free] if len(walk.turns) < kind.free else []
+    rest: list[Row] = []
+    if len(walk.turns) < kind.free:
+        rest = [row for row in due(tables, kind, schema_versions) if tables.outbox.key(row) not in slots]
+        rest = [row for row in rest if kind.is_spaced(row, tables.now())][: kind.free]
     places = sorted(
         [*met, *((True, True, rank, 0, row) for rank, row in enumerate(rest, 1))], key=lambda place: place[:4]
     )
@@ -144,12 +145,14 @@ def _doubtful(tables: Tables, p: Mapping[str, Any], budgets: Mapping[str, Budget
     """Dispatches whose lease ended, of any provider, and doubt that can be looked up here."""
     lookups = set(zip(p["lookup_provider"], p["lookup_account"], strict=True))
     rows = []
-    for row in tables.outbox:
+    now = tables.now()
+    for row in tables.outbox.rows.values():
+        if row["action"] != "reconcile" or row["visible_at"] > now or row["parked_at"] is not None:
+            continue
         budget = budgets.get(row["account"])
         is_look = row["wait_reason"] == "lookup"
         has_leave = budget is None or budget.look_leave is None or budget.look_leave > 0
-        may = not is_look or ((row["provider"], row["account"]) in lookups and has_leave)
-        if row["action"] == "reconcile" and row["parked_at"] is None and row["visible_at"] <= tables.now() and may:
+        if not is_look or ((row["provider"], row["account"]) in lookups and has_leave):
             rows.append(
                 {
                     "slot": (row["operation_id"], row["lane"]),

@@ -108,11 +108,11 @@ def suspects(tables: Tables, p: Mapping[str, Any]) -> list[Row]:
 def is_suspect(tables: Tables, row: Row, want: Row, schema_versions: list[int]) -> bool:
     """Whether a message of a wanted kind is due whose leases kept ending without a word."""
     return (
-        row["provider"] == want["provider"]
+        row["leased_by"] is not None
+        and row["lease_count"] >= 2
+        and row["provider"] == want["provider"]
         and row["action"] == want["action"]
         and row["parked_at"] is None
-        and row["leased_by"] is not None
-        and row["lease_count"] >= 2
         and row["visible_at"] <= tables.now()
         and row["account"] in (None, want["account"])
         and row["schema_version"] in schema_versions

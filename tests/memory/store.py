@@ -107,8 +107,13 @@ def named(text: str) -> str:
         raise LookupError(f"no statement of the rooms store and queue: {text[:80]!r}") from None
 
 
+_AS_IT_IS = frozenset({type(None), int, float, bool, UUID, datetime, bytes})
+
+
 def _plain(value: Any) -> Any:
     """A value as it comes back from the database: words of ours are text there. Raises what the driver raises for no text at all."""
+    if type(value) in _AS_IT_IS:
+        return value
     if isinstance(value, enum.Enum):
         return value.value
     if isinstance(value, str):
@@ -116,5 +121,5 @@ def _plain(value: Any) -> Any:
         if "\0" in value:
             raise psycopg.DataError("PostgreSQL text fields cannot contain NUL (0x00) bytes")
     if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
+        return [each if type(each) in _AS_IT_IS else _plain(each) for each in value]
     return value

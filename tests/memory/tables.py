@@ -28,6 +28,8 @@ class Table:
         self.rows: dict[Key, Row] = {}
         self._key = KEYS[name]
         self._defaults = COLUMNS[name]
+        self._checks = tuple(CHECKS.get(name, {}).items())
+        self._unique = tuple(UNIQUE.get(name, {}).items())
         self._tables = tables
 
     def __iter__(self) -> Iterator[Row]:
@@ -54,36 +56,42 @@ class Table:
         key = self.key(row)
         if key in self.rows:
             raise psycopg.errors.UniqueViolation(f"{self.name}_pkey")
-        self._put(key, row)
+        self._put(key, row, values=row, before=None)
         return row
 
     def change(self, key: Key, **values: Any) -> Row:
         """The row with other values in it."""
         unknown = values.keys() - self._defaults.keys()
         assert not unknown, f"{self.name} has no {unknown}"
-        row = {**self.rows[key], **values}
-        self._put(key, row)
+        before = self.rows[key]
+        row = {**before, **values}
+        self._put(key, row, values=values, before=before)
         return row
 
     def drop(self, key: Key) -> None:
         """Take a row out."""
         self._replaced(key, self.rows.pop(key))
 
-    def _put(self, key: Key, row: Row) -> None:
-        for name, value in row.items():
+    def _put(self, key: Key, row: Row, *, values: Row, before: Row | None) -> None:
+        """`values` are the new ones in it: what stands there already was looked at when it came."""
+        for name, value in values.items():
             if value is REQUIRED or (value is None and self._defaults[name] is not None and name not in NULLABLE):
                 raise psycopg.errors.NotNullViolation(f"{self.name}.{name}")
-        for constraint, holds in CHECKS.get(self.name, {}).items():
+        for constraint, holds in self._checks:
             if not holds(row):
                 raise psycopg.errors.CheckViolation(constraint)
-        for constraint, (columns, among) in UNIQUE.get(self.name, {}).items():
+        for constraint, (columns, among) in self._unique:
             wanted = [row[name] for name in columns]
-            if among(row) and any(
-                [other[name] for name in columns] == wanted and self.key(other) != key and among(other)
+            if not among(row) or (
+                before is not None and among(before) and [before[name] for name in columns] == wanted
+            ):
+                continue
+            if any(
+                [other[name] for name in columns] == wanted and among(other) and self.key(other) != key
                 for other in self.rows.values()
             ):
                 raise psycopg.errors.UniqueViolation(constraint)
-        self._replaced(key, self.rows.get(key))
+        self._replaced(key, before)
         self.rows[key] = row
 
     def _replaced(self, key: Key, row: Row | None) -> None:

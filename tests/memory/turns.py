@@ -14,9 +14,9 @@ _BEGINNING = -32768
 _PASSED = 32767
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Hop:
-    """One step of the walk: where it came to, and whether somebody was met there who gets a place."""
+    """One step of the walk: where it came to, and whether somebody was met there who gets a place. Not frozen: it is made too often for that."""
 
     number: int
     is_second_leg: bool
@@ -97,11 +97,11 @@ def _hops(tables: Tables, kind: Kind, served: AbstractSet[tuple[str, str]]) -> I
 def _ring(tables: Tables, kind: Kind) -> dict[Spot, bool]:
     """Every spot of the kind, and whether something is due there."""
     ring: dict[Spot, bool] = {}
-    for row in tables.outbox:
-        is_ours = row["provider"] == kind.want["provider"] and row["action"] == kind.want["action"] != "reconcile"
-        if is_ours and row["parked_at"] is None:
+    provider, action, now = kind.want["provider"], kind.want["action"], tables.now()
+    for row in tables.outbox.rows.values() if action != "reconcile" else ():
+        if row["action"] == action and row["provider"] == provider and row["parked_at"] is None:
             spot = (row["tenant_id"], row["precedence"])
-            ring[spot] = ring.get(spot, False) or row["visible_at"] <= tables.now()
+            ring[spot] = ring.get(spot, False) or row["visible_at"] <= now
     return ring
 
 
@@ -124,17 +124,18 @@ def _step(kind: Kind, served: AbstractSet[tuple[str, str]], hop: Hop, spot: Spot
 
 
 def _due_at(tables: Tables, kind: Kind, spot: Spot, schema_versions: Iterable[int]) -> list[Row]:
+    now = tables.now()
     rows = [
         row
-        for row in tables.outbox
-        if row["provider"] == kind.want["provider"]
+        for row in tables.outbox.rows.values()
+        if row["visible_at"] <= now
         and row["action"] == kind.want["action"]
+        and row["provider"] == kind.want["provider"]
         and (row["tenant_id"], row["precedence"]) == spot
         and row["parked_at"] is None
-        and row["visible_at"] <= tables.now()
         and (row["leased_by"] is None or row["lease_count"] < 2)
         and row["account"] in (None, kind.want["account"])
         and row["schema_version"] in schema_versions
-        and kind.is_spaced(row, tables.now())
+        and kind.is_spaced(row, now)
     ]
     return sorted(rows, key=lambda row: row["visible_at"])

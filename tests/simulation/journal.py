@@ -7,7 +7,7 @@ import hashlib
 from collections import Counter
 
 from simulation.loop import VirtualLoop
-from simulation.process import current
+from simulation.process import PROCESS
 from simulation.troubles import Trouble
 
 
@@ -17,19 +17,15 @@ class Journal:
     def __init__(self, loop: VirtualLoop, *, keeps: bool) -> None:
         self._loop = loop
         self._keeps = keeps
-        self._hash = hashlib.blake2b(digest_size=16)
-        self.count = 0
-        self.lines: list[str] = []
+        self._said: list[str] = []
         self.fired: Counter[Trouble] = Counter()
 
     def say(self, what: str) -> None:
         """An event, of whoever runs."""
-        process = current()
-        self.count += 1
-        line = f"{self._loop.time():12.6f} {self._loop.steps:7d} {process.name if process else '-':8s} {what}"
-        self._hash.update(line.encode())
-        if self._keeps:
-            self.lines.append(line)
+        process = PROCESS.get()
+        loop = self._loop
+        name = "-" if process is None else process.name
+        self._said.append(f"{loop.time():12.6f} {loop.steps:7d} {name:8s} {what}")
 
     def strike(self, trouble: Trouble, what: str = "") -> None:
         """A fault took place."""
@@ -37,6 +33,16 @@ class Journal:
         self.say(f"** {trouble.value} {what}")
 
     @property
+    def count(self) -> int:
+        """How many events there were so far."""
+        return len(self._said)
+
+    @property
+    def lines(self) -> list[str]:
+        """The events, where they are kept."""
+        return self._said if self._keeps else []
+
+    @property
     def digest(self) -> str:
         """The hash of all events so far."""
-        return self._hash.hexdigest()
+        return hashlib.blake2b("\n".join(self._said).encode(), digest_size=16).hexdigest()

@@ -20,6 +20,7 @@ Answer = TypeVar("Answer")
 Arguments = TypeVarTuple("Arguments")
 BEGINS_AT_S = 1_000.0
 _LAST_STEPS = 1_000_000
+_HELD = (State.STOPPED, State.DEAD)
 
 
 class EndedError(BaseException):
@@ -48,52 +49,55 @@ class Network(Protocol):
         """As `remove_reader` and `remove_writer`."""
 
 
-class _Turn(asyncio.Handle):
-    """A callback with the process that it belongs to."""
+class _Turn(asyncio.TimerHandle):
+    """A callback with the process that it belongs to, and its instant if it has one.
+
+    Nearly all that a run does is begun by one of these, so it is made without the steps that asyncio takes for its own debugging.
+    """
 
     __slots__ = ("process",)
+    _callback: Callback | None
     _context: contextvars.Context
-
-    def __init__(
-        self, callback: Callback, args: tuple[Any, ...], loop: "VirtualLoop", context: contextvars.Context | None
-    ) -> None:
-        super().__init__(callback, args, loop, context)
-        self.process = self._context.get(PROCESS)
-
-    def go(self) -> None:
-        _go(self)
-
-
-class _Timer(asyncio.TimerHandle):
-    """A callback with its instant and the process that it belongs to."""
-
-    __slots__ = ("process",)
-    _context: contextvars.Context
+    _loop: "VirtualLoop"
 
     def __init__(
         self,
-        when: float,
         callback: Callback,
         args: tuple[Any, ...],
         loop: "VirtualLoop",
         context: contextvars.Context | None,
+        when: float = 0.0,
     ) -> None:
-        super().__init__(when, callback, args, loop, context)
-        self.process = self._context.get(PROCESS)
+        if context is None:
+            context = contextvars.copy_context()
+        self._callback = callback
+        self._args = args
+        self._loop = loop
+        self._context = context
+        self._when = when
+        self._cancelled = self._scheduled = False
+        self._repr = self._source_traceback = None
+        self.process: Process | None = context.get(PROCESS)
+
+    def cancel(self) -> None:
+        """It is passed over when its turn comes."""
+        self._cancelled = True
+        self._callback, self._args = None, ()
 
     def go(self) -> None:
-        _go(self)
-
-
-def _go(turn: _Turn | _Timer) -> None:
-    """Run it, or keep it for when its process goes on; of a dead one it waits for the end of the story."""
-    if turn.cancelled():
-        return
-    process = turn.process
-    if process is None or process.state in (State.ALIVE, State.GHOST):
-        turn._run()
-    else:
-        process.held.append(turn)
+        """Run it, or keep it for when its process goes on; of a dead one it waits for the end of the story."""
+        if self._callback is None:
+            return
+        process = self.process
+        if process is not None and process.state in _HELD:
+            process.held.append(self)
+            return
+        try:
+            self._context.run(self._callback, *self._args)
+        except (SystemExit, KeyboardInterrupt):
+            raise
+        except BaseException as error:  # noqa: BLE001 - as any loop does: it is told, and the next callback is run
+            self._loop.call_exception_handler({"message": f"in {self._callback!r}", "exception": error})
 
 
 class _Task(asyncio.Task[Any]):
@@ -137,7 +141,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._now = BEGINS_AT_S
         self._ends_at = BEGINS_AT_S + limit_s
         self._limit_steps = limit_steps
-        self._timers: list[tuple[float, int, _Timer]] = []
+        self._timers: list[tuple[float, int, _Turn]] = []
         self._order = itertools.count()
         self._tasks = itertools.count(1)
         self._failure: EndedError | None = None
@@ -159,6 +163,15 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._ready.append(turn)
         return turn
 
+    def call_later(
+        self,
+        delay: float,
+        callback: Callable[[*Arguments], object],
+        *args: *Arguments,
+        context: contextvars.Context | None = None,
+    ) -> asyncio.TimerHandle:
+        return self._timer(self._now + delay, _Turn(callback, args, self, context, self._now + delay))
+
     def call_soon_threadsafe(
         self,
         callback: Callable[[*Arguments], object],
@@ -174,21 +187,20 @@ class VirtualLoop(asyncio.BaseEventLoop):
         *args: *Arguments,
         context: contextvars.Context | None = None,
     ) -> asyncio.TimerHandle:
-        timer = _Timer(when, callback, args, self, context)
+        return self._timer(when, _Turn(callback, args, self, context, when))
+
+    def _timer(self, when: float, timer: _Turn) -> _Turn:
         heapq.heappush(self._timers, (when, next(self._order), timer))
         return timer
-
-    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
-        """It is passed over when its instant comes."""
 
     def _run_once(self) -> None:
         """One callback. Between two of them nothing is half done, so another round may begin inside of one."""
         if self._failure is not None:
             raise self._failure
         timers, ready = self._timers, self._ready
-        while timers and (timers[0][2].cancelled() or timers[0][0] <= self._now or not ready):
+        while timers and (not ready or timers[0][0] <= self._now):
             when, _, timer = heapq.heappop(timers)
-            if not timer.cancelled():
+            if timer._callback is not None:
                 self._now = max(self._now, when)
                 ready.append(timer)
         if not ready:
@@ -317,11 +329,16 @@ async def passing(seconds: float) -> None:
     """Let so much of the running loop's time pass: it moves a clock and waits for nobody."""
     loop = asyncio.get_running_loop()
     over: asyncio.Future[None] = loop.create_future()
-    timer = loop.call_later(seconds, lambda: None if over.done() else over.set_result(None))
+    timer = loop.call_later(seconds, _settle, over)
     try:
         await over
     finally:
         timer.cancel()
+
+
+def _settle(over: "asyncio.Future[None]") -> None:
+    if not over.done():
+        over.set_result(None)
 
 
 def void(_: object) -> None:

@@ -123,11 +123,20 @@ class Person:
         self._tries.clear()
 
     async def resume_account(self) -> None:
-        """Whatever was paused goes on."""
+        """Whatever may be paused goes on."""
         for what in Pausable:
-            await self._tried(
-                f"resume {what}", resume(self.database, "genace", reason="mended", actor="ada", what=what)
-            )
+            await self._resume(what)
+
+    async def resume_paused(self) -> None:
+        """Whatever is paused goes on. Nothing is asked for where nothing is: a person who waits looks at a list, and most runs wait long."""
+        tables = self.memory.tables
+        if any(row["dispatch_paused_at"] is not None for row in tables.providers):
+            await self._resume(Pausable.DISPATCH)
+        if any(row["observation_paused_at"] is not None for row in tables.accounts):
+            await self._resume(Pausable.OBSERVATION)
+
+    async def _resume(self, what: Pausable) -> None:
+        await self._tried(f"resume {what}", resume(self.database, "genace", reason="mended", actor="ada", what=what))
 
     async def _tried(self, what: str, wish: Awaitable[object]) -> None:
         try:

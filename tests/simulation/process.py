@@ -33,6 +33,9 @@ class State(enum.Enum):
     GHOST = enum.auto()
 
 
+_GONE = (State.DEAD, State.GHOST)
+
+
 class Runnable(Protocol):
     """A callback that waits for its turn."""
 
@@ -52,7 +55,7 @@ class Process:
     @property
     def is_gone(self) -> bool:
         """Whether nothing that it does has an effect any more."""
-        return self.state in (State.DEAD, State.GHOST)
+        return self.state in _GONE
 
     def kill(self) -> None:
         """End it between two of its steps, or in the middle of one that is held. Its kernel closes what it had open, in the order of opening."""

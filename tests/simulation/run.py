@@ -202,6 +202,6 @@ async def _settle(world: World) -> list[str]:
         if world.loop.time() > ends_at:
             return [f"liveness: {each}" for each in left]
         await passing(1.0)
-        await world.person.resume_account()
+        await world.person.resume_paused()
         await world.person.decide_something()
     return []

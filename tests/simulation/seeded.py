@@ -3,6 +3,7 @@
 import random
 import uuid
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 from coatcheck.seams import Clock, Faults, Ids, Jitter, Seams
 from simulation.loop import BEGINS_AT_S, VirtualLoop
@@ -13,7 +14,13 @@ EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 
 def now_of(loop: VirtualLoop) -> datetime:
     """The true instant."""
-    return EPOCH + timedelta(seconds=round(loop.time() - BEGINS_AT_S, 6))
+    return _at(loop.time())
+
+
+@lru_cache(maxsize=64)
+def _at(time_s: float) -> datetime:
+    """One instant is asked for again and again: by every row of a claim."""
+    return EPOCH + timedelta(seconds=round(time_s - BEGINS_AT_S, 6))
 
 
 class SimClock(Clock):

@@ -64,7 +64,7 @@ class PointFaults(Faults):
     def reached(self, point: Point, count: int = 0) -> None:
         check_alive()
         self._passed.counts[point] += 1
-        task = _task()
+        task = self._task()
         self._journal.say(f"{point.name} {count or ''} {task}")
         if point is Point.D7_REQUEST_BYTES and not task.startswith("dispatch "):
             self._passed.strangers.append(task)
@@ -75,7 +75,7 @@ class PointFaults(Faults):
 
     def _strike(self, trouble: Trouble, point: Point) -> None:
         self._passed.struck[point] += 1
-        self._journal.strike(trouble, f"{point.name} {_task()}")
+        self._journal.strike(trouble, f"{point.name} {self._task()}")
         match trouble:
             case Trouble.KILL_AT_POINT:
                 self._process.kill()
@@ -91,12 +91,9 @@ class PointFaults(Faults):
             case _:
                 self._halt()
 
-
-def _task() -> str:
-    try:
-        task = asyncio.current_task()
-    except RuntimeError:
-        return ""
-    name = task.get_name() if task else ""
-    # names that asyncio gives itself count on from run to run
-    return "" if name.startswith("Task-") else name
+    def _task(self) -> str:
+        """Of whom the step is."""
+        task = asyncio.current_task(self._loop)
+        name = task.get_name() if task else ""
+        # names that asyncio gives itself count on from run to run
+        return "" if name.startswith("Task-") else name
