@@ -14,7 +14,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import IO, Protocol
+from typing import IO, Final, Protocol
 
 if hasattr(uuid, "uuid7"):
     _uuid7: Callable[[], uuid.UUID] = uuid.uuid7
@@ -214,6 +214,10 @@ class Faults:
 
     def reached(self, point: Point, count: int = 0) -> None:
         """The course passed `point`; `count` is the number of bytes at the byte-indexed ones, and of messages at a claim."""
+
+
+NO_FAULTS: Final = Faults()
+"""For whoever is handed none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,8 +32,10 @@ def set_limit(
     """Set what a tenant may spend in a unit; what waits for it tries again at once."""
     limit = amount_or_none("AMOUNT", amount)
     whose, of, who = tenant_of("--tenant", tenant), unit_of("--unit", unit), actor_of(actor)
-    with database_of(load_settings(), Seams.real()) as url:
-        found = asyncio.run(set_allowance(url, tenant_id=whose, unit=of, limit=limit, actor=who))
+    seams = Seams.real()
+    with database_of(load_settings(), seams) as url:
+        change = set_allowance(url, tenant_id=whose, unit=of, limit=limit, actor=who, faults=seams.faults)
+        found = asyncio.run(change)
     if as_json:
         write_object(asdict(found))
     else:

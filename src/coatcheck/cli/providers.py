@@ -121,7 +121,7 @@ def pause(
     async def run() -> ProviderRow:
         async with database() as (found, settings):
             await _make_known(found, settings, name)
-            return await pauses.pause(found, name, reason=why, actor=who, what=what)
+            return await pauses.pause(found, name, reason=why, actor=who, what=what, faults=Seams.real().faults)
 
     _tell(asyncio.run(run()), _done("paused", what), f"{visible(why)} ({visible(who)})", as_json=as_json)
 
@@ -135,7 +135,7 @@ def resume(
     async def run() -> ProviderRow:
         async with database() as (found, settings):
             await _make_known(found, settings, name)
-            return await pauses.resume(found, name, reason=why, actor=who, what=what)
+            return await pauses.resume(found, name, reason=why, actor=who, what=what, faults=Seams.real().faults)
 
     found = asyncio.run(run())
     if as_json:
@@ -156,9 +156,10 @@ def _estimate(estimate: str | None, unit: str | None) -> Budget:
 
 
 async def _changed(url: str, settings: Settings, name: str, budget: Budget) -> ProviderRow:
-    async with opened(url, seams=Seams.real(), name="cli") as database:
+    seams = Seams.real()
+    async with opened(url, seams=seams, name="cli") as database:
         await _make_known(database, settings, name)
-        await change_budget(url, name, budget)
+        await change_budget(url, name, budget, faults=seams.faults)
         return await pauses.known(database, name)
 
 

@@ -11,14 +11,12 @@ there as well. True: it did not, and all of it is to be written again, in this n
 from coatcheck.enqueue import kinds
 from coatcheck.enqueue.answer import Enqueued, read_answer
 from coatcheck.enqueue.request import EnqueueRequest, Wishes, prepare
-from coatcheck.seams import Faults, Point
+from coatcheck.seams import NO_FAULTS, Faults, Point
 
 __all__ = ["EnqueueRequest", "Enqueued", "Wishes", "enqueue", "enqueue_sync", "prepare"]
 
-_NO_FAULTS = Faults()
 
-
-async def enqueue(connection: object, request: EnqueueRequest, *, faults: Faults = _NO_FAULTS) -> Enqueued:
+async def enqueue(connection: object, request: EnqueueRequest, *, faults: Faults = NO_FAULTS) -> Enqueued:
     """Enqueue in the open transaction of an asynchronous connection; the operation is there when the caller commits.
 
         async with connection.transaction():
@@ -35,7 +33,7 @@ async def enqueue(connection: object, request: EnqueueRequest, *, faults: Faults
     return read_answer(answer, request)
 
 
-def enqueue_sync(connection: object, request: EnqueueRequest, *, faults: Faults = _NO_FAULTS) -> Enqueued:
+def enqueue_sync(connection: object, request: EnqueueRequest, *, faults: Faults = NO_FAULTS) -> Enqueued:
     """The same for a psycopg Connection, a SQLAlchemy Connection or Session."""
     run = kinds.blocking_adapter(connection)
     faults.reached(Point.E1_BEFORE_BEGIN)

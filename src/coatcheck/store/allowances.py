@@ -10,6 +10,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Final
 
+from coatcheck.seams import NO_FAULTS, Faults
 from coatcheck.store.db import Database, Row
 from coatcheck.store.limiting import Connection, alone, changing
 from coatcheck.store.statements import statement
@@ -34,14 +35,16 @@ class Allowance:
     set_by: str
 
 
-async def set_allowance(url: str, *, tenant_id: str, unit: str, limit: Decimal | None, actor: str) -> Allowance:
+async def set_allowance(
+    url: str, *, tenant_id: str, unit: str, limit: Decimal | None, actor: str, faults: Faults = NO_FAULTS
+) -> Allowance:
     """Set a limit, None for counting without one, and let what waits for the allowance try again. Repeating it is harmless.
 
         await set_allowance(url, tenant_id="t1", unit="credits", limit=Decimal(10), actor="ada")
 
     Raises `Unavailable` where nothing changed and `CommitUnknown` where nobody saw whether it did.
     """
-    async with changing(url, "allowance", shown_by="coatcheck allowance show") as connection:
+    async with changing(url, "allowance", shown_by="coatcheck allowance show", faults=faults) as connection:
         return await _set(connection, tenant_id, unit, limit, actor)
 
 

@@ -12,6 +12,7 @@ from typing import Final
 
 from coatcheck.core.operation import OperationId
 from coatcheck.errors import NotFound
+from coatcheck.seams import NO_FAULTS, Faults
 from coatcheck.store.db import Database
 from coatcheck.store.limiting import alone, changing
 from coatcheck.store.statements import statement
@@ -68,7 +69,7 @@ class LookReport:
     is_made: bool = True
 
 
-async def change_budget(url: str, name: str, budget: Budget) -> None:
+async def change_budget(url: str, name: str, budget: Budget, *, faults: Faults = NO_FAULTS) -> None:
     """Change what the provider's account may be asked for, in one transaction; what waits for a budget of dispatches is due at once.
 
         await change_budget(url, "genace", Budget(max_in_flight=8))
@@ -76,7 +77,7 @@ async def change_budget(url: str, name: str, budget: Budget) -> None:
     Raises `NotFound` for an unknown name, `Unavailable` where nothing changed, and `CommitUnknown` where nobody saw whether it did.
     """
     wish = _wish(name, budget)
-    async with changing(url, "budget", shown_by="coatcheck providers list") as connection:
+    async with changing(url, "budget", shown_by="coatcheck providers list", faults=faults) as connection:
         if wish["sets_max_in_flight"]:
             await alone(connection)
         changed = await connection.execute(statement("store", "change_provider"), wish)

@@ -11,6 +11,7 @@ from typing import Final, LiteralString
 import psycopg
 
 from coatcheck.errors import CommitUnknown, Unavailable
+from coatcheck.seams import Faults, Point
 from coatcheck.store.db import WARNED, Row, Trouble, connect, trouble
 from coatcheck.store.failures import meaning
 
@@ -23,15 +24,16 @@ Connection = psycopg.AsyncConnection[Row]
 
 
 @asynccontextmanager
-async def changing(url: str, name: str, *, shown_by: str) -> AsyncIterator[Connection]:
+async def changing(url: str, name: str, *, shown_by: str, faults: Faults) -> AsyncIterator[Connection]:
     """A connection of its own with a transaction open, committed at the end of the block. `shown_by`: the command that shows the limit.
 
-        async with changing(url, "budget", shown_by="coatcheck providers list") as connection:
+        async with changing(url, "budget", shown_by="coatcheck providers list", faults=NO_FAULTS) as connection:
             await alone(connection)
 
     Raises `Unavailable` where nothing changed and `CommitUnknown` where nobody saw whether it did.
     """
     warned: list[str] = []
+    faults.reached(Point.C1_AUTHORISED)
     async with await connect(url, name) as connection:
         connection.add_notice_handler(lambda notice: warned.append(notice.sqlstate or ""))
         # whatever the database's own default is
@@ -40,11 +42,13 @@ async def changing(url: str, name: str, *, shown_by: str) -> AsyncIterator[Conne
             async with connection.transaction():
                 await connection.execute(_PATIENCE, {"lock_timeout": f"{LOCK_WAIT_S}s"})
                 yield connection
+                faults.reached(Point.C2_COMMAND_COMMIT_SENT)
         except psycopg.Error as error:
             raise _told(error) from None
     if WARNED in warned:
         message = "the server committed locally and warned that a standby may not have it"
         raise CommitUnknown(message, next=f"look at `{shown_by}`; setting the same limit again is harmless")
+    faults.reached(Point.C3_APPLIED)
 
 
 async def alone(connection: Connection) -> None:

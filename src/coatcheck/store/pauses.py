@@ -11,6 +11,7 @@ from decimal import Decimal
 
 from coatcheck.config import Settings
 from coatcheck.errors import NotFound
+from coatcheck.seams import NO_FAULTS, Faults, Point
 from coatcheck.store.db import Database
 from coatcheck.store.statements import statement
 
@@ -93,18 +94,37 @@ async def known(database: Database, name: str) -> ProviderRow:
 
 
 async def pause(
-    database: Database, name: str, *, reason: str, actor: str, what: Pausable = Pausable.DISPATCH
+    database: Database,
+    name: str,
+    *,
+    reason: str,
+    actor: str,
+    what: Pausable = Pausable.DISPATCH,
+    faults: Faults = NO_FAULTS,
 ) -> ProviderRow:
     """Stop the dispatches of the provider's account from the next mark on, or its looks from the next claim on. Raises `NotFound`."""
-    await known(database, name)
-    await database.fetch(statement("store", _PAUSES[what]), {"name": name, "reason": reason, "actor": actor})
-    return await known(database, name)
+    return await _changed(database, _PAUSES[what], name, reason=reason, actor=actor, faults=faults)
 
 
 async def resume(
-    database: Database, name: str, *, reason: str, actor: str, what: Pausable = Pausable.DISPATCH
+    database: Database,
+    name: str,
+    *,
+    reason: str,
+    actor: str,
+    what: Pausable = Pausable.DISPATCH,
+    faults: Faults = NO_FAULTS,
 ) -> ProviderRow:
     """Let the account dispatch or be looked at again; what waited is due at once. Reason and actor are kept until the next time."""
+    return await _changed(database, _RESUMES[what], name, reason=reason, actor=actor, faults=faults)
+
+
+async def _changed(
+    database: Database, change: str, name: str, *, reason: str, actor: str, faults: Faults
+) -> ProviderRow:
     await known(database, name)
-    await database.fetch(statement("store", _RESUMES[what]), {"name": name, "reason": reason, "actor": actor})
+    faults.reached(Point.C1_AUTHORISED)
+    faults.reached(Point.C2_COMMAND_COMMIT_SENT)
+    await database.fetch(statement("store", change), {"name": name, "reason": reason, "actor": actor})
+    faults.reached(Point.C3_APPLIED)
     return await known(database, name)

@@ -39,6 +39,7 @@ async def resolve_orphan(
         return found, found is not None and was_sent and (found.resolved_by, found.resolution) == (actor, reason)
 
     name = quoted(remote_job_id)
+    decider.seams.faults.reached(Point.C1_AUTHORISED)
     found, is_ours = await until_seen(attempt, seams=decider.seams, name=name, look="coatcheck orphans list --all")
     _check(found, remote_job_id, account, is_ours=is_ours)
     decider.seams.faults.reached(Point.C3_APPLIED)
