@@ -2,25 +2,36 @@
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from coatcheck.core.operation import FINAL_RENDER_STATES, Outcome, Phase
 from model.moves import Move
 from model.store import DOUBTED, KNOWN, PROVEN, RANK, UNSENT
-from model.world import RIVAL, At, Money, Owner, World
+from model.world import RIVAL, At, Attempt, Lane, Money, Owner, Row, World
 
 OPEN_PHASES = (Phase.PREPARED, *DOUBTED)
 
 
-def one_post_per_dispatch(world: World) -> bool:
+class Stored(NamedTuple):
+    """What of a world its promises may read. They see nothing else, so two worlds of which this is the same are judged once."""
+
+    row: Row
+    lane: Lane | None
+    attempts: tuple[Attempt, ...]
+    held: int
+    charged: int
+
+
+def one_post_per_dispatch(stored: Stored) -> bool:
     """S1: POSTs per dispatch are at most one."""
-    return all(attempt.posts <= 1 for attempt in world.attempts)
+    return all(attempt.posts <= 1 for attempt in stored.attempts)
 
 
-def posts_are_authorised(world: World) -> bool:
+def posts_are_authorised(stored: Stored) -> bool:
     """S1, S2: under one authorisation at most one dispatch was sent that is not proven unsent or throttled, and not shown as displaced."""
     spent = [
         attempt.authorisation
-        for attempt in world.attempts
+        for attempt in stored.attempts
         if attempt.posts and attempt.row is not None and _counts(attempt.row.outcome, attempt.row.is_displaced)
     ]
     return len(spent) == len(set(spent))
@@ -30,64 +41,64 @@ def _counts(outcome: Outcome, is_displaced: bool) -> bool:
     return outcome not in UNSENT and not is_displaced
 
 
-def proofs_are_true(world: World) -> bool:
+def proofs_are_true(stored: Stored) -> bool:
     """What is recorded as created by nobody was created by nobody: neither now nor, once recorded, ever after."""
     return not any(
         attempt.is_created and attempt.row is not None and RANK[attempt.row.outcome] == PROVEN
-        for attempt in world.attempts
+        for attempt in stored.attempts
     )
 
 
-def jobs_are_paid_for_knowingly(world: World) -> bool:
+def jobs_are_paid_for_knowingly(stored: Stored) -> bool:
     """No more remote jobs exist than authorisations to spend were given, but for those whose mark a failover took."""
-    created = sum(attempt.is_created and not attempt.is_lost for attempt in world.attempts)
-    return created <= world.row.authorisation
+    created = sum(attempt.is_created and not attempt.is_lost for attempt in stored.attempts)
+    return created <= stored.row.authorisation
 
 
-def nothing_is_stranded(world: World) -> bool:
+def nothing_is_stranded(stored: Stored) -> bool:
     """S12: whatever is not closed has its lane, live or parked."""
-    row = world.row
+    row = stored.row
     waits = row.phase in OPEN_PHASES or (row.phase in KNOWN and row.render_state not in FINAL_RENDER_STATES)
-    return world.lane is not None or not waits
+    return stored.lane is not None or not waits
 
 
-def an_open_dispatch_is_not_set_aside(world: World) -> bool:
+def an_open_dispatch_is_not_set_aside(stored: Stored) -> bool:
     """L2: what is dispatching gets its reply or its doubt, and never waits for a person before."""
-    return world.row.phase is not Phase.DISPATCHING or world.lane is None or world.lane.parked is None
+    return stored.row.phase is not Phase.DISPATCHING or stored.lane is None or stored.lane.parked is None
 
 
-def cancelled_means_unsent(world: World) -> bool:
+def cancelled_means_unsent(stored: Stored) -> bool:
     """Cancelled: closed before a POST under the present authorisation, or after one that was proven unsent."""
-    return world.row.phase is not Phase.CANCELLED or not any(
+    return stored.row.phase is not Phase.CANCELLED or not any(
         attempt.row is not None
-        and attempt.authorisation == world.row.authorisation
+        and attempt.authorisation == stored.row.authorisation
         and _counts(attempt.row.outcome, attempt.row.is_displaced)
-        for attempt in world.attempts
+        for attempt in stored.attempts
     )
 
 
-def a_job_has_one_owner(world: World) -> bool:
+def a_job_has_one_owner(stored: Stored) -> bool:
     """S5: what the operation calls its own is no other operation's."""
-    job = world.row.job
-    return job is None or (job != RIVAL and world.attempts[job].owner is Owner.OURS)
+    job = stored.row.job
+    return job is None or (job != RIVAL and stored.attempts[job].owner is Owner.OURS)
 
 
-def the_allowance_adds_up(world: World) -> bool:
+def the_allowance_adds_up(stored: Stored) -> bool:
     """S11: held is the sum of what unsettled dispatches hold, charged the sum of what was charged."""
-    money = [attempt.row.money for attempt in world.attempts if attempt.row is not None]
-    return world.held == money.count(Money.HELD) and world.charged == money.count(Money.SPENT)
+    money = [attempt.row.money for attempt in stored.attempts if attempt.row is not None]
+    return stored.held == money.count(Money.HELD) and stored.charged == money.count(Money.SPENT)
 
 
-def doubt_keeps_its_hold(world: World) -> bool:
+def doubt_keeps_its_hold(stored: Stored) -> bool:
     """A hold lives as long as the doubt, unless evidence proves that nothing was bought."""
-    row = world.row
+    row = stored.row
     if row.phase not in DOUBTED or row.dispatch is None:
         return True
-    kept = world.attempts[row.dispatch].row
+    kept = stored.attempts[row.dispatch].row
     return kept is None or RANK[kept.outcome] == PROVEN or kept.money is Money.HELD
 
 
-STATES: tuple[Callable[[World], bool], ...] = (
+STATES: tuple[Callable[[Stored], bool], ...] = (
     one_post_per_dispatch,
     posts_are_authorised,
     proofs_are_true,
@@ -213,8 +224,8 @@ class Judge:
     """Watches the named promises."""
 
     of_moves: tuple[Callable[[World, Move], bool], ...]
-    of_worlds: tuple[Callable[[World], bool], ...]
-    judged: dict[object, str | None] = field(default_factory=dict)
+    of_worlds: tuple[Callable[[Stored], bool], ...]
+    judged: dict[Stored, str | None] = field(default_factory=dict)
 
     @classmethod
     def watching(cls, names: Collection[str]) -> "Judge":
@@ -234,8 +245,8 @@ class Judge:
         return next((promise.__name__ for promise in self.of_moves if not promise(before, move)), None)
 
     def broken_in(self, world: World) -> str | None:
-        """The first promise that does not hold in this world. Who reads and holds what matters to none of them."""
-        stored = (world.row, world.lane, world.attempts, world.held, world.charged)
+        """The first promise that does not hold in this world."""
+        stored = Stored(world.row, world.lane, world.attempts, world.held, world.charged)
         if stored not in self.judged:
-            self.judged[stored] = next((promise.__name__ for promise in self.of_worlds if not promise(world)), None)
+            self.judged[stored] = next((promise.__name__ for promise in self.of_worlds if not promise(stored)), None)
         return self.judged[stored]
