@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from coatcheck.devdb import DevPostgres
 from failover.pair import children
@@ -21,7 +21,9 @@ LEAST_BYTES = 64 * 1024
 
 
 class Shortage(Protocol):
-    """What runs out of space."""
+    """What runs out of space. `kind` says how, for the figures."""
+
+    kind: ClassVar[str]
 
     def begins(self) -> None:
         """From now on nothing more can be written."""
@@ -32,6 +34,8 @@ class Shortage(Protocol):
 
 class SmallDisk:
     """A mounted file system, and the ballast in it."""
+
+    kind: ClassVar[str] = "a small tmpfs"
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -48,6 +52,8 @@ class SmallDisk:
 
 class SmallFiles:
     """A limit on every process of a server. One that was started anew has it no more."""
+
+    kind: ClassVar[str] = "RLIMIT_FSIZE of the server's processes"
 
     def __init__(self, server: DevPostgres) -> None:
         self._server = server

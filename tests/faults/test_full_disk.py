@@ -62,7 +62,7 @@ def test_a_full_disk_costs_no_post_and_no_id_and_whatever_waited_goes_on(
         assert {away.posts(each) for each in (*on_their_way, late)} == {1}
         assert {away.posts(each) for each in sent} <= {0, 1}
         assert away.files() == []
-        figures("full disks", 1)
+        figures(f"full disks: {space.kind}", 1)
 
 
 def delivered(away: Away, *operation_ids: UUID) -> bool:

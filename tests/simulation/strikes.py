@@ -28,11 +28,10 @@ _AT_POINTS: Final = (
 
 
 class PointsPassed:
-    """How often each point was passed in a run, by any process, and where faults struck."""
+    """How often each point was passed in a run, by any process."""
 
     def __init__(self) -> None:
         self.counts: Counter[Point] = Counter()
-        self.struck: Counter[Point] = Counter()
         self.strangers: list[str] = []
         """Tasks that sent a POST and are no dispatch."""
 
@@ -74,7 +73,6 @@ class PointFaults(Faults):
             self._strike(trouble, point)
 
     def _strike(self, trouble: Trouble, point: Point) -> None:
-        self._passed.struck[point] += 1
         self._journal.strike(trouble, f"{point.name} {self._task()}")
         match trouble:
             case Trouble.KILL_AT_POINT:

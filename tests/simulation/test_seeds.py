@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from coatcheck.seams import Point
 from figures import Report, Scale
 from simulation.run import Outcome, play
 from simulation.troubles import Trouble
@@ -22,6 +23,8 @@ REGRESSIONS = [
     int(line.split()[0]) for line in (TESTS / "simulation/regressions.txt").read_text().splitlines() if line[:1] != "#"
 ]
 ALL_FIRED_WITHIN = 150
+PASSED_HERE = {point for point in Point if point.value[0] not in "EC"}
+"""Workers are told where they pass. The application enqueues and the person commands without being told: `test_enqueue_kills`, `test_command_kills`."""
 FIRST = 1_000
 """Seeds of the chunks begin here; those below are for tests of their own."""
 
@@ -55,16 +58,18 @@ def test_the_promises_hold_in_every_story_of_a_chunk_of_seeds(chunk: int, figure
     report(figures, outcomes)
 
 
-def test_every_class_of_fault_is_seen_to_fire(figures: Report) -> None:
-    fired, outcomes = Counter[Trouble](), []
+def test_every_class_of_fault_is_seen_to_fire_and_every_point_is_passed(figures: Report) -> None:
+    fired, passed, outcomes = Counter[Trouble](), Counter[Point](), []
     for seed in range(ALL_FIRED_WITHIN):
         outcomes.append(play(seed))
         assert_clean(outcomes[-1])
         fired += outcomes[-1].fired
-        if len(fired) == len(Trouble):
+        passed += outcomes[-1].passed
+        if len(fired) == len(Trouble) and len(passed) == len(PASSED_HERE):
             break
     report(figures, outcomes)
     assert [each.value for each in Trouble if not fired[each]] == []
+    assert passed.keys() == PASSED_HERE
 
 
 @pytest.mark.parametrize("seed", REGRESSIONS)

@@ -6,6 +6,7 @@ The committers are apart so that neither a slow batch of looks nor a crowd of ma
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import assert_never
 
 from coatcheck.core.actions import Aim, Look, ParkReason, WaitReason
 from coatcheck.core.operation import Operation, OperationId
@@ -104,6 +105,8 @@ class Desk:
                 return self.money
             case SnapshotSave() | DeliverSave():
                 return self.looks
+            case _:
+                assert_never(save)
 
     async def decide(self, step: Step | Refusal) -> Saved | None:
         """Save a decision; None when the table refused it."""
