@@ -1,6 +1,6 @@
 # Everything sets itself up; nothing is done twice. `make help` lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help demo test lab mutants check test-system pooler matrix docs catalogue lock wheel clean
+.PHONY: help demo test lab mutants check test-system pooler matrix docs catalogue bench-baseline lock wheel clean
 
 BIN := .venv/bin
 # Many tests wait for processes and leases: one more than the cores keeps these busy.
@@ -25,7 +25,7 @@ LAB := tests/store/test_cut_commits.py tests/store/test_unconfirmed_commits.py t
 	tests/workers/test_failing.py tests/demo/test_vanished.py tests/cli/test_worker_without_database.py \
 	tests/failover/test_unconfirmed.py tests/failover/test_divided.py tests/faults/test_full_disk.py \
 	tests/faults/test_injected_errors.py tests/contract_store/test_contract_divergences.py tests/simulation/test_plants.py \
-	tests/devdb/test_kills.py tests/devdb/test_life.py tests/bounds/test_held_looks.py tests/bounds/test_statements.py \
+	tests/measuring/test_every.py tests/devdb/test_kills.py tests/devdb/test_life.py tests/bounds/test_held_looks.py tests/bounds/test_statements.py \
 	tests/faults/test_unanswered.py tests/delivery/test_delivery_crashes.py tests/cli/test_allowance.py tests/cli/test_audit.py tests/cli/test_endings.py \
 	tests/stateful/test_stateful.py
 # What goes with every change only so far, and in the laboratory as far as it takes to be believed.
@@ -85,6 +85,10 @@ docs: ## write the pages anew that are made from code: states, late truth, setti
 catalogue: ## write anew what the migrations make, object by object: after a migration was added
 	@scripts/set-up dev
 	@cd tests && ../$(BIN)/python -m store.catalogue_file > ../src/coatcheck/sql/catalogue.tsv
+
+bench-baseline: ## write anew what one operation costs, in statements, rows and log: after a change that is worth more
+	@scripts/set-up dev
+	@cd tests && ../$(BIN)/python -m counters.baseline > ../bench/baseline.json.new && mv ../bench/baseline.json.new ../bench/baseline.json
 
 lock: ## make both locks anew from pyproject.toml
 	@scripts/set-up dev

@@ -5,27 +5,28 @@ A worker in a process of its own, as the command line starts it; the delay is fr
 
 import argparse
 import asyncio
-import os
-import signal
 import statistics
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
 
 import psycopg
 
-from bench.stage import Stage, staged
+from coatcheck.bench import QUICK
+from coatcheck.bench.books import PROVIDER
+from coatcheck.bench.ground import opened
 from coatcheck.seams import Seams
 from coatcheck.store.budgets import KEPT, Budget, change_budget
 
 FLOOD = """
 select coatcheck.enqueue_v1(jsonb_build_object('v', 1, 'tenant_id', 'flood', 'operation_key', 'flood ' || n,
-  'provider', 'genace', 'specification_text', '{"prompt":"flood ' || n || '"}'))
+  'provider', 'bench', 'specification_text', '{"prompt":"flood ' || n || '"}'))
 from generate_series(%(first)s::integer, %(last)s::integer) as n
 """
 ONE = """
 select coatcheck.enqueue_v1(jsonb_build_object('v', 1, 'tenant_id', %(tenant)s::text, 'operation_key', %(key)s::text,
-  'provider', 'genace', 'specification_text', jsonb_build_object('prompt', %(key)s::text)::text))
+  'provider', 'bench', 'specification_text', jsonb_build_object('prompt', %(key)s::text)::text))
 """
 DELAYS = """
 select extract(epoch from dispatches.begun_at - operations.created_at)::float8 * 1000
@@ -39,20 +40,6 @@ BATCH = 5000
 TENANTS = ("ada", "ben", "cyd", "zoe")
 WAIT_S = 120.0
 Connection = psycopg.Connection[tuple[float | None]]
-
-
-@contextmanager
-def working(stage: Stage, seams: Seams) -> Iterator[None]:
-    """A worker until the end of the block."""
-    environ = {**os.environ, **stage.environ, "COATCHECK_DATABASE_URL": stage.url}
-    process = seams.spawn(
-        [sys.executable, "-m", "coatcheck", "worker", "--log-level", "error"], env=environ, cwd=os.fspath(stage.home)
-    )
-    try:
-        yield
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait()
 
 
 def figure(connection: Connection, query: str) -> float:
@@ -88,16 +75,21 @@ def main() -> None:
     parser.add_argument("--max-in-flight", type=int, help="a budget of the account")
     asked = parser.parse_args()
     seams = Seams.real()
-    with staged(seams) as stage, psycopg.connect(stage.url, autocommit=True) as connection:
-        with working(stage, seams):
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        opened(Path(folder) / "bench", url=None, scale=QUICK, seams=seams, telling=lambda _: None) as ground,
+        ground.serving() as service,
+        psycopg.connect(ground.url, autocommit=True) as connection,
+    ):
+        with ground.working(service):
             others(connection, seams, "warm", 10, asked.every_s)
             budget = Budget(max_in_flight=asked.max_in_flight or KEPT, dispatches_per_s=asked.dispatches_per_s or KEPT)
-            asyncio.run(change_budget(stage.url, "genace", budget))
+            asyncio.run(change_budget(ground.url, PROVIDER, budget))
             idle = others(connection, seams, "idle", asked.others, asked.every_s)
         for first in range(1, asked.flood + 1, BATCH):
             last = min(asked.flood, first + BATCH - 1)
             connection.execute(FLOOD.encode(), {"first": first, "last": last})
-        with working(stage, seams):
+        with ground.working(service):
             before = figure(connection, DISPATCHED)
             while figure(connection, DISPATCHED) < before + 100:
                 seams.pause(0.05)

@@ -32,6 +32,7 @@ def bare(program: str, *words: str, folder: Path) -> subprocess.CompletedProcess
         (["worker", "--help"], "worker"),
         (["sim"], "worker"),
         (["demo"], "demo"),
+        (["bench"], "demo"),
         (["stats"], "psycopg"),
         (["enqueue", "--tenant", "t", "--key", "k", "-"], "psycopg"),
     ],

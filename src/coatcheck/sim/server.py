@@ -154,7 +154,8 @@ class SimulatedService:
 
     def _note(self, order: int | None, sent_bytes: int, ending: Ending) -> None:
         if order is not None:
-            self._world.ledger.progress(order, sent_bytes, ending)
+            at = self._world.seams.clock.now().isoformat()
+            self._world.ledger.progress(order, sent_bytes, ending, at=at)
 
     async def _turn(self, head: Head, channel: Channel) -> Turn | None:
         world, settings = self._world, self._world.settings

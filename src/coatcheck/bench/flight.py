@@ -1,0 +1,99 @@
+"""Renders in flight: how many one worker holds at once, and the memory that each takes, where a look is held open and where it is repeated.
+
+The renders never end. Memory is the worker's own, resident, before and after: with everything loaded that a life needs, and again with all
+renders accepted and looked at.
+"""
+
+from collections.abc import Callable, Sequence
+
+from coatcheck.bench import lifecycle
+from coatcheck.bench.books import Books
+from coatcheck.bench.figure import Figure
+from coatcheck.bench.ground import Ground
+from coatcheck.bench.hands import Hand
+from coatcheck.bench.patience import until
+from coatcheck.bench.processes import resident_bytes
+from coatcheck.bench.service import Service
+
+_ENDLESS = ',"sim":{"processing_s":1000000,"queued_s":0}'
+_WINDOW_S = 3_600
+"""Longer than the measurement: all looks are held at once, none is between two windows."""
+_PER_RENDER_S = 0.1
+_AT_LEAST_S = 120.0
+_SPARE = 100
+
+
+def held(ground: Ground) -> Sequence[Figure]:
+    """Looks are held open by the service."""
+    # a window as long as that makes the lease of a look as long, too
+    settings = {"WAIT_S": str(_WINDOW_S)}
+    return _flown(ground, "held", lambda ledger_looks, count: ledger_looks["held"] >= count, **settings)
+
+
+def polled(ground: Ground) -> Sequence[Figure]:
+    """Looks are answered at once and repeated at the pace that an age deserves: the service has no long poll."""
+    settings = {"WAIT_PARAM": "", "LOOK_MIN_S": "2"}
+    return _flown(ground, "polled", lambda ledger_looks, count: ledger_looks["count"] >= count, **settings)
+
+
+def _flown(
+    ground: Ground, manner: str, is_flying: Callable[[dict[str, int], int], bool], **settings: str
+) -> Sequence[Figure]:
+    count = ground.scale.renders
+    settings = {"CONCURRENCY__OBSERVE": str(count + _SPARE), **settings}
+    with ground.books() as books, ground.serving(wait_max_s=_WINDOW_S) as service:
+        books.clear()
+        with ground.working(service, **settings) as hand:
+            lifecycle.warm(ground, books)
+            before = resident_bytes(hand.pid)
+            _accepted(ground, books, count)
+            _looked_at(ground, service, hand, lambda looks: is_flying(looks, count))
+            after = resident_bytes(hand.pid)
+            watch = ground.watch(books, worker=hand.pid, service=service.pid)
+            ground.seams.pause(ground.scale.seconds)
+            limit = watch.usage().limit
+            flying = books.progress().observed_count
+        books.clear()
+    each = None if before is None or after is None else (after - before) / 1000 / count
+    asked = f"as many as were asked for; meanwhile {limit}"
+    return [
+        Figure(name=f"renders {manner} at once, one worker", value=flying, unit="renders", limited_by=asked),
+        Figure(
+            name=f"memory of each render {manner}",
+            value=each,
+            unit="kB",
+            limited_by=f"resident memory of the worker, from {_megabytes(before)} to {_megabytes(after)}",
+        ),
+    ]
+
+
+def _accepted(ground: Ground, books: Books, count: int) -> None:
+    """Have so many more operations accepted."""
+    books.enqueue("endless", count, more=_ENDLESS)
+    until(
+        lambda: books.progress().observed_count >= count,
+        seams=ground.seams,
+        what=f"{count} accepted renders",
+        within_s=_AT_LEAST_S + count * _PER_RENDER_S,
+        every_s=0.5,
+    )
+
+
+def _looked_at(ground: Ground, service: Service, hand: Hand, holds: Callable[[dict[str, int]], bool]) -> None:
+    """Wait until the service says that they are looked at. Its ledger is long: it is not asked often."""
+
+    def seen() -> bool:
+        hand.check()
+        return holds(service.ledger()["looks"])
+
+    until(
+        seen,
+        seams=ground.seams,
+        what="a look at each of the renders",
+        within_s=_AT_LEAST_S + ground.scale.renders * _PER_RENDER_S,
+        every_s=2.0,
+    )
+
+
+def _megabytes(size: int | None) -> str:
+    return "?" if size is None else f"{size / 1e6:.1f} MB"

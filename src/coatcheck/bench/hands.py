@@ -1,0 +1,114 @@
+"""A worker in a process of its own: the real `coatcheck worker`, so that what is measured is the product and not a likeness."""
+
+import signal
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from coatcheck.bench.patience import until
+from coatcheck.errors import Failed
+from coatcheck.seams import Seams
+
+WORKER = (sys.executable, "-P", "-m", "coatcheck", "worker", "--log-level", "error")
+_READY_WITHIN_S = 60.0
+_ENDS_WITHIN_S = 120.0
+_SAID_LINES = 5
+
+
+class Process(Protocol):
+    """What is asked of a process."""
+
+    pid: int
+    returncode: int | None
+
+    def poll(self) -> int | None:
+        """See whether it has ended, and how."""
+
+    def wait(self) -> int:
+        """Wait for its end."""
+
+    def kill(self) -> None:
+        """Send SIGKILL."""
+
+    def send_signal(self, sig: int, /) -> None:
+        """Send that signal."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hand:
+    """One worker process that leases. `incarnation` is the name under which it does."""
+
+    process: Process = field(repr=False)
+    log: Path
+    incarnation: str
+    seams: Seams = field(repr=False)
+
+    @property
+    def pid(self) -> int:
+        """Of the process."""
+        return self.process.pid
+
+    def kill(self) -> None:
+        """SIGKILL: no handler, no farewell. Returns when it is dead."""
+        self.process.kill()
+        self.process.wait()
+
+    def drain(self) -> None:
+        """Let it end in order. Raises `Failed` when it ends otherwise than well."""
+        self.process.send_signal(signal.SIGTERM)
+        self.end()
+
+    def end(self) -> None:
+        """Wait until it ends by itself. Raises `Failed` when it ends otherwise than well."""
+        until(
+            lambda: self.process.poll() is not None,
+            seams=self.seams,
+            what="the end of a worker",
+            within_s=_ENDS_WITHIN_S,
+        )
+        if self.process.returncode != 0:
+            raise _ended(self.process, self.log)
+
+    def check(self) -> None:
+        """Raises `Failed` when it has ended."""
+        if self.process.poll() is not None:
+            raise _ended(self.process, self.log)
+
+
+@contextmanager
+def working(
+    environ: Mapping[str, str], folder: Path, *, seams: Seams, command: Sequence[str] = WORKER
+) -> Iterator[Hand]:
+    """A worker that is ready; none is left after the block. Raises `Failed` when it does not become ready."""
+    log = folder / f"worker-{seams.ids.uuid7().hex}.log"
+    with log.open("wb") as out:
+        process = seams.spawn(command, env=environ, stdout=out, stderr=out, cwd=str(folder))
+    try:
+        until(
+            lambda: _incarnation(log) or process.poll() is not None,
+            seams=seams,
+            what="a worker that is ready",
+            within_s=_READY_WITHIN_S,
+        )
+        name = _incarnation(log)
+        if name is None:
+            raise _ended(process, log)
+        yield Hand(process=process, log=log, incarnation=name, seams=seams)
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+
+
+def _incarnation(log: Path) -> str | None:
+    """What a worker says of itself once it leases."""
+    lines = log.read_text(errors="replace").splitlines()
+    return next((line.removeprefix("ready ") for line in lines if line.startswith("ready ")), None)
+
+
+def _ended(process: Process, log: Path) -> Failed:
+    said = " · ".join(log.read_text(errors="replace").strip().splitlines()[-_SAID_LINES:])
+    return Failed(f"expected a worker to work, got exit code {process.returncode}: {said}")

@@ -1,0 +1,77 @@
+"""Whole lives, from a full queue to stored outputs: how many a second one worker brings to their end.
+
+The service's ledger is compared with the rows at the end: a POST too many, or an operation that is not delivered, and there is no figure.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from coatcheck.bench.books import Books, Lifecycles
+from coatcheck.bench.figure import Figure
+from coatcheck.bench.ground import Ground
+from coatcheck.bench.patience import until
+from coatcheck.bench.usage import Usage
+from coatcheck.errors import Failed
+
+_PER_OPERATION_S = 0.2
+_AT_LEAST_S = 60.0
+_WARM = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lived:
+    """What one full queue cost."""
+
+    per_s: float
+    usage: Usage
+
+
+def measure(ground: Ground) -> Sequence[Figure]:
+    """Operations per second."""
+    lived = throughput(ground)
+    return [Figure(name="lifecycles, one worker", value=lived.per_s, unit="1/s", limited_by=lived.usage.limit)]
+
+
+def throughput(ground: Ground) -> Lived:
+    """Fill the queue, then let one worker empty it."""
+    count = ground.scale.operations
+    with ground.books() as books, ground.serving() as service:
+        books.clear()
+        with ground.working(service) as hand:
+            warm(ground, books)
+            books.clear()
+            hand.drain()
+        books.enqueue("life", count)
+        with ground.working(service) as hand:
+            watch = ground.watch(books, worker=hand.pid, service=service.pid)
+            finished(ground, books, count)
+            usage = watch.usage()
+            hand.drain()
+        lived = verified(books, count)
+        service.check_posts(count + _WARM)
+    ground.throughput = count / (lived.seconds or usage.seconds)
+    return Lived(per_s=ground.throughput, usage=usage)
+
+
+def warm(ground: Ground, books: Books) -> None:
+    """Let a few operations live first, so that files, caches and modules are loaded."""
+    books.enqueue("warm", _WARM)
+    finished(ground, books, _WARM)
+
+
+def finished(ground: Ground, books: Books, count: int) -> None:
+    """Wait until nothing is left to do. Raises `Failed` when that takes too long."""
+    until(
+        lambda: books.progress().lane_count == 0,
+        seams=ground.seams,
+        what=f"the end of {count} operations",
+        within_s=_AT_LEAST_S + count * _PER_OPERATION_S,
+    )
+
+
+def verified(books: Books, count: int) -> Lifecycles:
+    """What became of them. Raises `Failed` unless each was sent once and is delivered."""
+    lived = books.lifecycles()
+    if (lived.operation_count, lived.delivered_count, lived.lane_count) != (count, count, 0):
+        raise Failed(f"expected {count} operations that are delivered after one POST each, got {lived}")
+    return lived

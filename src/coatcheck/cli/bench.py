@@ -1,0 +1,79 @@
+"""`bench`: what coatcheck costs on this machine, measured."""
+
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from coatcheck.cli.descriptors import raise_limit
+from coatcheck.cli.options import AsJson
+from coatcheck.cli.output import say, write_object
+from coatcheck.cli.tables import show_rows
+from coatcheck.errors import Refused
+
+if TYPE_CHECKING:
+    from coatcheck.bench import Report, Scale
+
+_LEAST_OPERATIONS, _LEAST_RENDERS, _LEAST_ROWS = 50, 10, 1_000
+
+
+def bench(
+    *names: Annotated[str, Parameter(help="Which measurements; without a name, all of them.")],
+    list_: Annotated[bool, Parameter(name="--list", negative="", help="Name the measurements and take none.")] = False,
+    quick: Annotated[bool, Parameter(negative="", help="Small sizes and short windows: to see that it works.")] = False,
+    database_url: Annotated[
+        str | None, Parameter(help="An empty database to measure on; without it, an embedded PostgreSQL of its own.")
+    ] = None,
+    operations: Annotated[int | None, Parameter(help="How many operations fill the queue.")] = None,
+    renders: Annotated[int | None, Parameter(help="How many renders are in flight at once.")] = None,
+    rows: Annotated[list[int] | None, Parameter(help="A size of the store at which claims are measured.")] = None,
+    as_json: AsJson = False,
+) -> int:
+    """Measure the real worker with a service and a PostgreSQL beside it. Says how far it is on stderr; each line says what limits it."""
+    from coatcheck.bench import MEASUREMENTS, QUICK, WHOLE, run  # noqa: PLC0415 - only this command needs it
+
+    if list_:
+        show_measurements({name: each.summary for name, each in MEASUREMENTS.items()}, as_json=as_json)
+        return 0
+    scale = _scaled(QUICK if quick else WHOLE, operations, renders, rows)
+    needed, limit = raise_limit(scale.renders)
+    if needed > limit:
+        raise Refused(
+            f"--renders: expected at most {limit - needed + scale.renders}, the limit of open files, got {scale.renders}"
+        )
+    show(run(names, scale=scale, database_url=database_url, telling=say), as_json=as_json)
+    return 0
+
+
+def _scaled(scale: "Scale", operations: int | None, renders: int | None, rows: list[int] | None) -> "Scale":
+    """What was asked for in place of the usual. Raises `Refused` for less than a measurement takes."""
+    asked = (
+        ("--operations", _LEAST_OPERATIONS, [operations or scale.operations]),
+        ("--renders", _LEAST_RENDERS, [renders or scale.renders]),
+        ("--rows", _LEAST_ROWS, list(rows or scale.rows)),
+    )
+    for name, least, values in asked:
+        if min(values) < least:
+            raise Refused(f"{name}: expected at least {least}, got {min(values)}", next="coatcheck bench --quick")
+    (operations,), (renders,), sizes = (values for _, _, values in asked)
+    return replace(scale, operations=operations, renders=renders, rows=tuple(sizes))
+
+
+def show_measurements(summaries: dict[str, str], *, as_json: bool) -> None:
+    """What there is to be measured."""
+    if as_json:
+        for name, summary in summaries.items():
+            write_object({"name": name, "summary": summary})
+    else:
+        show_rows(("measurement", "what it tells"), list(summaries.items()))
+
+
+def show(report: "Report", *, as_json: bool) -> None:
+    """What was measured: for programs as one object, for people as a table."""
+    from coatcheck.bench import shown  # noqa: PLC0415 - as above
+
+    if as_json:
+        write_object({"machine": asdict(report.machine), "figures": [asdict(figure) for figure in report.figures]})
+        return
+    columns = ("figure", "value", "unit", "limited by")
+    show_rows(columns, [(each.name, shown(each.value), each.unit, each.limited_by) for each in report.figures])

@@ -1,0 +1,39 @@
+"""A small run of `coatcheck bench` as a process of its own, and what it printed."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+COMMAND = (sys.executable, "-m", "coatcheck", "bench")
+SMALL = ("--quick", "--operations", "50", "--renders", "20", "--rows", "2000")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """How it ended, and its figures by name."""
+
+    code: int
+    machine: Mapping[str, Any]
+    figures: Mapping[str, Mapping[str, Any]]
+    error: str
+
+
+def measured(home: Path, *words: str) -> Measured:
+    """Run it to its end, in an environment that says nothing but where its home is."""
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("COATCHECK_")}
+    ended = subprocess.run(
+        [*COMMAND, *words, *SMALL, "--json"],
+        env={**environ, "COATCHECK_HOME": str(home)},
+        cwd=home,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    report = json.loads(ended.stdout) if ended.stdout else {"machine": {}, "figures": []}
+    figures = {figure["name"]: figure for figure in report["figures"]}
+    return Measured(code=ended.returncode, machine=report["machine"], figures=figures, error=ended.stderr)
