@@ -8,6 +8,7 @@ from coatcheck.cli.program import COMMANDS
 
 LATER = (
     *("coatcheck.cli.tables", "coatcheck.cli.logs", "coatcheck.devdb", "coatcheck.store.failures", "coatcheck.version"),
+    "coatcheck.cli.running",
     *("cyclopts.help", "cyclopts.help.formatters.default", "docstring_parser", "rich._emoji_codes"),
     *("encodings.idna", "importlib.resources.readers"),
 )

@@ -7,6 +7,7 @@ from pathlib import Path
 from coatcheck.app.account_checks import account_checks
 from coatcheck.app.around import line_checks, provider_check
 from coatcheck.app.check import Check, Verdict
+from coatcheck.app.connections import connections_of, room_check
 from coatcheck.config import Settings
 from coatcheck.config.sizing import LeaseSum, lease_arithmetic
 from coatcheck.delivery.trial import trouble_of
@@ -19,6 +20,7 @@ from coatcheck.store import schema
 from coatcheck.store.blocking import connected
 from coatcheck.store.db import Database
 from coatcheck.store.migrations import required_version
+from coatcheck.store.room import read_room
 from coatcheck.store.server import Server, inspect
 from coatcheck.store.stats import UNCLAIMED_S, Stats, read_stats
 from coatcheck.store.surroundings import look_around
@@ -61,7 +63,9 @@ async def database_checks(settings: Settings, url: str, database: Database, seam
         return [*found, _failed("schema", error.message, f"version {required_version()}", error.next)]
     limit = f"version {required_version()}, or a later one that allows it"
     found.append(Check(name="schema", verdict=Verdict.OK, reading=f"version {version}", limit=limit))
-    found += line_checks(await look_around(url, seams.clock), settings.wake)
+    around = await look_around(url, seams.clock)
+    found += line_checks(around, settings.wake)
+    found.append(room_check(await read_room(database), connections_of(settings), is_pooled=around.is_pooled))
     stats = await read_stats(database)
     return [*found, *_work(stats), *account_checks(stats.accounts)]
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from coatcheck.app.providers import adapter_of, finder_of, policy_of
+from coatcheck.app.roles import ROLES
 from coatcheck.config import Settings, Wake
 from coatcheck.config.sizing import LeaseSums, check_leases
 from coatcheck.core.actions import Action
@@ -60,7 +61,6 @@ logger = logging.getLogger(__name__)
 Opening = Callable[..., AbstractAsyncContextManager[Database]]
 """As `opened`: takes the URL, the seams and the connection's name."""
 
-ROLES = (Action.DISPATCH, Action.OBSERVE, Action.DELIVER, Action.RECONCILE)
 _SAVING = (Action.DISPATCH, Action.RECONCILE)
 """Roles that save what dead workers of this host left in their spools."""
 _REST_S = 0.05
@@ -86,14 +86,21 @@ class _Lines:
 
 @asynccontextmanager
 async def worker_of(
-    settings: Settings, url: str, *, seams: Seams, roles: Sequence[Action] = ROLES, opening: Opening = opened
+    settings: Settings,
+    url: str,
+    *,
+    seams: Seams,
+    roles: Sequence[Action] = ROLES,
+    opening: Opening = opened,
+    number: int | None = None,
 ) -> AsyncIterator[tuple[Worker, str]]:
     """A worker that is ready to run, and its incarnation. Raises `LeaseTooShort` and `Unavailable` before anything is leased.
 
-    `opening` makes its connections, each by its name: PostgreSQL's, unless a simulation hands in others.
+    `opening` makes its connections, each by its name: PostgreSQL's, unless a simulation hands in others. `number` is its own among several of
+    one command, and ends its incarnation.
     """
     sums = check_leases(settings)
-    incarnation = seams.ids.incarnation()
+    incarnation = seams.ids.incarnation() + ("" if number is None else f".{number}")
     async with AsyncExitStack() as stack:
         lines = await _lines(stack, opening, url, seams)
         vigil = Vigil(lines.aside, worker=incarnation, promotion_is_safe=settings.promotion_is_safe, seams=seams)

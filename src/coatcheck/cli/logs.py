@@ -7,6 +7,7 @@ place and the level are shown; of exceptions only the class.
 import logging
 import sys
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import structlog
@@ -29,14 +30,20 @@ class Guard(logging.Filter):
         return True
 
 
-def configure(level: str) -> None:
-    """Send this process's log to stderr. `level` is a name of the standard library in lower case."""
+def configure(level: str, number: int | None = None) -> None:
+    """Send this process's log to stderr. `level` is a name of the standard library in lower case, `number` this process's among several."""
     for_people = sys.stderr.isatty()
     handler = logging.StreamHandler(sys.stderr)
     handler.addFilter(Guard())
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=[structlog.stdlib.add_log_level, structlog.stdlib.add_logger_name, _at, _extra],
+            foreign_pre_chain=[
+                structlog.stdlib.add_log_level,
+                structlog.stdlib.add_logger_name,
+                _at,
+                partial(_numbered, number),
+                _extra,
+            ],
             processors=[
                 structlog.stdlib.ProcessorFormatter.remove_processors_meta,
                 # repr escapes what a terminal would obey
@@ -57,4 +64,11 @@ _extra = structlog.stdlib.ExtraAdder()
 def _at(_logger: Any, _method: str, event: EventDict) -> EventDict:
     record: logging.LogRecord = event["_record"]
     event["at"] = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+    return event
+
+
+def _numbered(number: int | None, _logger: Any, _method: str, event: EventDict) -> EventDict:
+    """Whose record it is, where several processes write to one place."""
+    if number is not None:
+        event["process_number"] = number
     return event

@@ -1,22 +1,21 @@
 """`worker`: runs until it is told to stop. SIGTERM and the first interrupt drain it; the second one stops it, which may leave doubt."""
 
 import asyncio
-import logging
-import signal
-from contextlib import AsyncExitStack
-from dataclasses import dataclass
+import sys
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from coatcheck.app.health import health
+from coatcheck.app.connections import check_room, connections_of, needed_in_words
 from coatcheck.app.place import database_of
-from coatcheck.app.workplace import ROLES, worker_of
+from coatcheck.app.roles import ROLES
 from coatcheck.cli import logs
+from coatcheck.cli.course import Course
 from coatcheck.cli.descriptors import raise_limit
-from coatcheck.cli.ends import INTERRUPTED
 from coatcheck.cli.options import AsJson
 from coatcheck.cli.output import say
+from coatcheck.cli.processes import Processes
 from coatcheck.config import Settings, load_settings
 from coatcheck.config.sizing import check_leases
 from coatcheck.core.actions import Action
@@ -26,20 +25,11 @@ from coatcheck.seams import Seams
 from coatcheck.spool.folder import Folder
 from coatcheck.spool.folder import trouble_of as trouble_of_spool
 from coatcheck.store import schema
-from coatcheck.store.blocking import connected
-from coatcheck.workers.loop import Worker
-
-logger = logging.getLogger(__name__)
+from coatcheck.store.blocking import connected, look_for_room
 
 _LAST_PORT = 65_535
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Place:
-    """Where the worker answers machines."""
-
-    host: str
-    port: int
+_MOST_PROCESSES = 256
+"""More on one host is a slip of the keyboard."""
 
 
 def worker(
@@ -48,39 +38,95 @@ def worker(
     until_idle: Annotated[
         bool, Parameter(negative="", help="End when nothing is left but what waits for a person or for accounting.")
     ] = False,
+    processes: Annotated[
+        int, Parameter(help="So many worker processes, kept by a parent that starts who died anew.")
+    ] = 1,
     log_level: Annotated[
         Literal["debug", "info", "warning", "error"], Parameter(help="What is logged on stderr.")
     ] = "info",
     health_port: Annotated[
-        int | None, Parameter(help="Serve /healthz, /readyz and /metrics there; 0 takes a free port and says which.")
+        int | None,
+        Parameter(
+            help="Serve /healthz, /readyz and /metrics there; 0 takes a free port and says which. "
+            "Of several processes the first takes it, the others those after it."
+        ),
     ] = None,
     health_host: Annotated[
         str, Parameter(help="The address of that port; anybody who reaches it can read.")
     ] = "127.0.0.1",
-    _as_json: AsJson = False,
+    number: Annotated[int | None, Parameter(show=False)] = None,
+    as_json: AsJson = False,
 ) -> int:
     """Dispatch, observe, deliver and reconcile. Says `ready` with the worker's name on stderr once it leases."""
-    _check_port(health_port)
+    _check_processes(processes, health_port)
     chosen = _roles(roles)
     settings, seams = load_settings(), Seams.real()
-    check_leases(settings)
-    _check_providers(settings, chosen)
-    if Action.DELIVER in chosen:
-        _check_sink(settings, seams)
-    if Action.DISPATCH in chosen:
-        _check_spool(settings)
-    logs.configure(log_level)
-    _check_descriptors(settings)
+    _check(settings, seams, chosen)
+    logs.configure(log_level, number)
+    if number is None:
+        _check_descriptors(settings)
+    course = Course(
+        roles=chosen, until_idle=until_idle, health_host=health_host, health_port=health_port, number=number
+    )
     with database_of(settings, seams) as url:
-        with connected(url, "worker") as connection:
-            schema.check_schema(connection)
-        place = None if health_port is None else _Place(host=health_host, port=health_port)
-        return asyncio.run(_run(settings, url, seams, chosen, until_idle=until_idle, place=place))
+        _check_database(url, settings, course, processes)
+        if processes == 1:
+            from coatcheck.cli.running import run  # noqa: PLC0415 - the parent of several stays small
+
+            return asyncio.run(run(settings, url, seams, course))
+        commands = [_command(course, each, log_level, as_json=as_json) for each in range(1, processes + 1)]
+        return asyncio.run(Processes(commands, until_idle=until_idle, seams=seams).run())
 
 
-def _check_port(port: int | None) -> None:
-    if port is not None and not 0 <= port <= _LAST_PORT:
-        raise Refused(f"--health-port: expected 0 to {_LAST_PORT}, got {port}", next="0 takes any that is free")
+def _check_processes(processes: int, port: int | None) -> None:
+    if not 1 <= processes <= _MOST_PROCESSES:
+        raise Refused(
+            f"--processes: expected 1 to {_MOST_PROCESSES}, got {processes}",
+            next="one for each processor is a good beginning",
+        )
+    last = _LAST_PORT - processes + 1
+    if port is not None and not 0 <= port <= last:
+        each = f" for {processes} processes, which take one after the other," if processes > 1 else ","
+        raise Refused(f"--health-port: expected 0 to {last}{each} got {port}", next="0 takes any that is free")
+
+
+def _check(settings: Settings, seams: Seams, roles: Sequence[Action]) -> None:
+    """What this machine tells. Raises what would keep a worker from its work."""
+    check_leases(settings)
+    _check_providers(settings, roles)
+    if Action.DELIVER in roles:
+        _check_sink(settings, seams)
+    if Action.DISPATCH in roles:
+        _check_spool(settings)
+
+
+def _check_database(url: str, settings: Settings, course: Course, processes: int) -> None:
+    """What the server tells. Whether there are connections enough is looked at once, for all processes."""
+    with connected(url, "worker") as connection:
+        schema.check_schema(connection)
+        if course.number is not None:
+            return
+        room, is_pooled = look_for_room(connection)
+    each_count = connections_of(settings, has_health=course.health_port is not None)
+    if not is_pooled:
+        warning = check_room(room, processes=processes, each_count=each_count)
+    elif processes > 1:
+        needed = needed_in_words(processes, each_count)
+        warning = f"a pooler stands before the server, so nobody checked that there is room for {needed}"
+    else:
+        warning = None
+    if warning is not None:
+        say(f"warning: {warning}")
+
+
+def _command(course: Course, number: int, log_level: str, *, as_json: bool) -> list[str]:
+    """The command of one process: the same in everything but its number and its port."""
+    words = [sys.executable, "-P", "-m", "coatcheck", "worker", "--number", str(number)]
+    words += ["--roles", ",".join(course.roles), "--log-level", log_level]
+    if course.health_port is not None:
+        port = course.health_port and course.health_port + number - 1
+        words += ["--health-host", course.health_host, "--health-port", str(port)]
+    return [*words, *(["--until-idle"] if course.until_idle else []), *(["--json"] if as_json else [])]
 
 
 def _check_sink(settings: Settings, seams: Seams) -> None:
@@ -112,46 +158,6 @@ def _check_descriptors(settings: Settings) -> None:
         )
 
 
-async def _run(
-    settings: Settings, url: str, seams: Seams, roles: list[Action], *, until_idle: bool, place: _Place | None
-) -> int:
-    async with AsyncExitStack() as stack:
-        running, incarnation = await stack.enter_async_context(worker_of(settings, url, seams=seams, roles=roles))
-        if place is not None:
-            asked = health(running, incarnation, url, host=place.host, port=place.port, seams=seams)
-            port = await stack.enter_async_context(asked)
-            logger.info("health", extra={"host": place.host, "port": port})
-        course = asyncio.ensure_future(running.run(until_idle=until_idle))
-        _obey_signals(running)
-        say(f"ready {incarnation}")
-        await asyncio.wait([course])
-        if not course.cancelled():
-            course.result()
-    return INTERRUPTED if running.is_stopped else 0
-
-
-def _obey_signals(running: Worker) -> None:
-    loop = asyncio.get_running_loop()
-
-    def stop() -> None:
-        say("stopping at once")
-        running.stop()
-        # whoever interrupts once more wants the process gone, whatever it still waits for
-        loop.remove_signal_handler(signal.SIGINT)
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-    def drain() -> None:
-        say("draining: dispatches that have begun are finished, the rest is given back")
-        running.drain()
-
-    def interrupt() -> None:
-        drain()
-        loop.add_signal_handler(signal.SIGINT, stop)
-
-    loop.add_signal_handler(signal.SIGTERM, drain)
-    loop.add_signal_handler(signal.SIGINT, interrupt)
-
-
 def _roles(text: str) -> list[Action]:
     words = [word.strip() for word in text.split(",") if word.strip()]
     unknown = [word for word in words if word not in ROLES]
@@ -163,9 +169,9 @@ def _roles(text: str) -> list[Action]:
     return [role for role in ROLES if role in words]
 
 
-def _check_providers(settings: Settings, roles: list[Action]) -> None:
+def _check_providers(settings: Settings, roles: Sequence[Action]) -> None:
     """A worker without a provider would look busy and do nothing; only doubt can be concluded for any provider."""
-    if roles == [Action.RECONCILE]:
+    if list(roles) == [Action.RECONCILE]:
         return
     if not settings.providers:
         raise SettingInvalid(

@@ -1,4 +1,4 @@
-"""A blocking connection for what runs before or without an event loop: migrations, the schema check, one enqueue."""
+"""A blocking connection for what runs before or without an event loop: migrations, what a worker checks at its start, one enqueue."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +11,7 @@ from coatcheck.core.operation import Operation, OperationId
 from coatcheck.store.db import OPTIONS
 from coatcheck.store.operations import Delivery, delivery_of, operation_of
 from coatcheck.store.reaching import unreachable
+from coatcheck.store.room import Room, room_of
 from coatcheck.store.statements import statement
 
 
@@ -35,3 +36,10 @@ def load(connection: psycopg.Connection[Any], operation_id: OperationId) -> tupl
         (row,) = cursor.execute(statement("store", "load"), parameters).fetchall()
         outputs = cursor.execute(statement("store", "load_deliveries"), parameters).fetchall()
     return operation_of(row), [delivery_of(each) for each in outputs]
+
+
+def look_for_room(connection: psycopg.Connection[Any]) -> tuple[Room, bool]:
+    """How many more connections there may be, and whether a pooler stands before the server, so that this says nothing. Raises what psycopg raises."""
+    with connection.cursor(row_factory=dict_row) as cursor:
+        (row,) = cursor.execute(statement("store", "inspect_room")).fetchall()
+    return room_of(row), row["backend_pid"] != connection.info.backend_pid
