@@ -184,6 +184,22 @@ def test_the_second_interrupt_stops_all_with_130_and_leaves_doubt(provided: Term
     assert not any(lives(pid) for _, pid in pids(running))
 
 
+@pytest.mark.parametrize(("order", "code"), [(b"", 0), (b"s", 130)], ids=["the parent is gone", "stop"])
+def test_what_a_process_is_told_before_it_works_ends_it_before_it_works(
+    provided: Terminal, service: ThreadedService, order: bytes, code: int
+) -> None:
+    enqueue(provided, 1)
+    ended = subprocess.run(
+        [*COATCHECK, "worker", "--number", "1"],
+        input=order,
+        capture_output=True,
+        env=dict(provided.environ),
+        check=False,
+    )
+    assert (ended.returncode, ended.stdout, service.posts) == (code, b"", ())
+    assert b"ready" not in ended.stderr
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [

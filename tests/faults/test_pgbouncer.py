@@ -40,17 +40,22 @@ def delivered(stage: Stage) -> int:
     return int(found["count"])
 
 
-def doctor(pooler: Pooler, folder: Path, wake: str, *, code: int = 0) -> dict[str, str]:
-    """What it says of the pooler."""
+def terminal_of(pooler: Pooler, folder: Path, wake: str) -> Terminal:
+    """Commands that reach the database by way of the pooler."""
     own = {
         "COATCHECK_DATABASE_URL": pooler.url,
         "COATCHECK_WAKE": wake,
         "COATCHECK_HOME": str(folder / "home"),
         "COATCHECK_SINK": f"file://{folder / 'outputs'}",
     }
-    ended = Terminal(folder=folder, environ={**plain_environ(), **own}).run("doctor", "--json")
+    return Terminal(folder=folder, environ={**plain_environ(), **own})
+
+
+def doctor(pooler: Pooler, folder: Path, wake: str, *, code: int = 0, of: str = "pooler") -> dict[str, str]:
+    """What it says of the pooler, or of something else."""
+    ended = terminal_of(pooler, folder, wake).run("doctor", "--json")
     assert ended.code == code, ended.out + ended.err
-    (check,) = [each for each in ended.object["checks"] if each["name"] == "pooler"]
+    (check,) = [each for each in ended.object["checks"] if each["name"] == of]
     return {name: str(value) for name, value in check.items()}
 
 
@@ -123,6 +128,24 @@ def test_doctor_fails_where_prepared_statements_do_not_pass(
 def test_doctor_is_content_with_session_mode(session: Pooler, tmp_path: Path) -> None:
     found = doctor(session, tmp_path, "notify")
     assert (found["verdict"], found["reading"]) == ("ok", "one, which lent two sessions at once")
+
+
+@pytest.mark.parametrize("mode", ["transaction", "session"])
+def test_several_processes_work_behind_it_and_say_that_nobody_counted_its_connections(
+    database: postgres.Database, sim: ThreadedService, tmp_path: Path, mode: str
+) -> None:
+    with pooled(database, mode) as pooler:
+        terminal = terminal_of(pooler, tmp_path, "poll")
+        provider = "COATCHECK_PROVIDERS__GENACE__"
+        own = {f"{provider}BASE_URL": sim.base_url, f"{provider}API_KEY": "key", f"{provider}LOOK_MIN_S": "0.05"}
+        for number in range(4):
+            terminal.enqueue(f"k{number}")
+        ended = terminal.run("worker", "--processes", "2", "--until-idle", **own)
+        assert ended.code == 0, ended.err
+        assert "nobody checked that there is room for 12 connections to PostgreSQL (2 processes, 6 each)" in ended.err
+        found = doctor(pooler, tmp_path, "poll", of="connections")
+    assert (found["verdict"], found["reading"]) == ("ok", "a pooler's, whose limits cannot be seen from here")
+    assert len(sim.posts) == 4
 
 
 @pytest.mark.parametrize("mode", ["transaction", "session"])

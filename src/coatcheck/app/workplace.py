@@ -86,21 +86,14 @@ class _Lines:
 
 @asynccontextmanager
 async def worker_of(
-    settings: Settings,
-    url: str,
-    *,
-    seams: Seams,
-    roles: Sequence[Action] = ROLES,
-    opening: Opening = opened,
-    number: int | None = None,
+    settings: Settings, url: str, *, seams: Seams, roles: Sequence[Action] = ROLES, opening: Opening = opened
 ) -> AsyncIterator[tuple[Worker, str]]:
     """A worker that is ready to run, and its incarnation. Raises `LeaseTooShort` and `Unavailable` before anything is leased.
 
-    `opening` makes its connections, each by its name: PostgreSQL's, unless a simulation hands in others. `number` is its own among several of
-    one command, and ends its incarnation.
+    `opening` makes its connections, each by its name: PostgreSQL's, unless a simulation hands in others.
     """
     sums = check_leases(settings)
-    incarnation = seams.ids.incarnation() + ("" if number is None else f".{number}")
+    incarnation = seams.ids.incarnation()
     async with AsyncExitStack() as stack:
         lines = await _lines(stack, opening, url, seams)
         vigil = Vigil(lines.aside, worker=incarnation, promotion_is_safe=settings.promotion_is_safe, seams=seams)

@@ -55,8 +55,10 @@ class Parent:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, ORDERS)
 
     def directs(self, running: Worker) -> None:
-        """From now on there is a worker."""
+        """From now on there is a worker. What was asked for before, it is asked for."""
         self._running = running
+        if self.early is not None:
+            self._obey(self.early)
 
     def _hear(self) -> None:
         order = heard(self._lifeline)
@@ -67,9 +69,10 @@ class Parent:
 
     def _obey(self, order: Order) -> None:
         if self._running is None:
-            self.early = order
-            if self._course is not None:
+            if self.early is None and self._course is not None:
                 self._course.cancel()
+            # to stop is more than to drain, which the end of the pipe may ask for right behind it
+            self.early = self.early if self.early is Order.STOP else order
         elif order is Order.STOP:
             self._running.stop()
         else:

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from contextlib import AsyncExitStack
+from dataclasses import replace
 
 from coatcheck.app.health import health
 from coatcheck.app.workplace import worker_of
@@ -12,9 +13,20 @@ from coatcheck.cli.lifeline import Order
 from coatcheck.cli.obeying import Parent, obey_signals
 from coatcheck.cli.output import say
 from coatcheck.config import Settings
-from coatcheck.seams import Seams
+from coatcheck.seams import Ids, Seams
 
 logger = logging.getLogger(__name__)
+
+
+class _Numbered(Ids):
+    """The name of one among several ends with its number, so that logs, measures and dispatches tell whose they are."""
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+
+    def incarnation(self) -> str:
+        """As of a worker alone, and the number."""
+        return f"{super().incarnation()}.{self._number}"
 
 
 async def run(settings: Settings, url: str, seams: Seams, course: Course) -> int:
@@ -30,7 +42,8 @@ async def run(settings: Settings, url: str, seams: Seams, course: Course) -> int
 
 async def _worked(settings: Settings, url: str, seams: Seams, course: Course, parent: Parent | None) -> int:
     async with AsyncExitStack() as stack:
-        workplace = worker_of(settings, url, seams=seams, roles=course.roles, number=course.number)
+        seams = seams if course.number is None else replace(seams, ids=_Numbered(course.number))
+        workplace = worker_of(settings, url, seams=seams, roles=course.roles)
         running, incarnation = await stack.enter_async_context(workplace)
         if course.health_port is not None:
             asked = health(running, incarnation, url, host=course.health_host, port=course.health_port, seams=seams)
