@@ -26,7 +26,7 @@ LAB := tests/store/test_cut_commits.py tests/store/test_unconfirmed_commits.py t
 	tests/failover/test_unconfirmed.py tests/failover/test_divided.py tests/faults/test_full_disk.py \
 	tests/faults/test_injected_errors.py tests/contract_store/test_contract_divergences.py tests/simulation/test_plants.py \
 	tests/measuring/test_every.py tests/devdb/test_kills.py tests/devdb/test_life.py tests/bounds/test_held_looks.py tests/bounds/test_statements.py \
-	tests/faults/test_unanswered.py tests/delivery/test_delivery_crashes.py tests/cli/test_allowance.py tests/cli/test_audit.py tests/cli/test_endings.py
+	tests/faults/test_unanswered.py tests/delivery/test_delivery_crashes.py
 # What goes with every change only so far, and in the laboratory as far as it takes to be believed.
 FURTHER := tests/model tests/stateful tests/contract_store tests/simulation tests/mutants tests/failover tests/queue/test_claim.py \
 	tests/provider/test_wire_sweep.py $(addprefix tests/faults/test_,$(addsuffix .py,kills kill_pairs kills_at_random halts enqueue_kills \
@@ -53,6 +53,10 @@ lab: ## the laboratory: what takes its time, and all else as far as it takes to 
 mutants: ## take the product's promises out one by one, and see each missed by a test
 	@scripts/set-up dev
 	@$(BIN)/$(PYTEST) --lab tests/mutants
+
+bench-peers: ## the same workflow on coatcheck, pgqueuer, oban-py and DBOS, each in an environment of its own: minutes, on a quiet machine
+	@scripts/set-up dev
+	@$(BIN)/python -m bench.peers
 
 check: ## lint, format, types, import directions
 	@scripts/set-up dev
@@ -101,5 +105,5 @@ wheel: ## build dist/coatcheck-….whl
 
 clean: ## delete all that the other targets made, with the databases of tests and demo
 	@scripts/remove-databases
-	@rm -rf .venv .venv-* .coatcheck .postgres .pgbouncer build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	@rm -rf .venv .venv-* .coatcheck .postgres .pgbouncer .bench build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
