@@ -28,10 +28,9 @@ from coatcheck.app.story.causes import _NOT_STORED, why
 from coatcheck.app.story.events import _INCIDENTS
 from coatcheck.app.story.waiting import _PARKS, _WAITS
 from coatcheck.core.actions import ParkReason, WaitReason
-from coatcheck.core.consequences import ECHOED
 from coatcheck.core.evidence import Stage
 from coatcheck.core.identity import operation_text
-from coatcheck.core.operation import DeliveryState, Operation, Outcome, Phase, RenderState
+from coatcheck.core.operation import ECHOED, DeliveryState, Operation, Outcome, Phase, RenderState
 from coatcheck.delivery.outcome import Reason
 from core.operations import NOW, OPERATION, operation_in, succeeded
 from docs.test_words import incident_kinds

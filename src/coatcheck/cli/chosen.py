@@ -23,9 +23,6 @@ From: TypeAlias = Annotated[
         help="A file with a decision on each line, OP (to adopt: OP JOB) or an object in JSON; - reads stdin.",
     ),
 ]
-Revision: TypeAlias = Annotated[
-    int | None, Parameter(help="The revision that you looked at; decided only if it is still that one.")
-]
 Decide: TypeAlias = Callable[[Operator, Line, str], Awaitable[Decision]]
 
 

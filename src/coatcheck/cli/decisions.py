@@ -16,9 +16,9 @@ from coatcheck.app.reconciling import OperatorDecisions
 from coatcheck.app.reconciling.outcome import cost_text
 from coatcheck.app.reconciling.views import Cost, Decision
 from coatcheck.app.story.wording import amount, count
-from coatcheck.cli.chosen import From, Operations, Revision, decide_each, is_bulk_of, lines_of
+from coatcheck.cli.chosen import From, Operations, decide_each, is_bulk_of, lines_of
 from coatcheck.cli.decision_file import Line
-from coatcheck.cli.options import Actor, AsJson, Reason, actor_of, given
+from coatcheck.cli.options import Actor, AsJson, Reason, Revision, actor_of, given
 from coatcheck.errors import CoatcheckError, Refused, Unconfirmed
 
 

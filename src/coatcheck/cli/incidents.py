@@ -6,11 +6,12 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from coatcheck.app.library import Coatcheck
+from coatcheck.app.operating.incidents import read_incidents
 from coatcheck.app.operating.views import Incident
 from coatcheck.cli.instants import instant_of
 from coatcheck.cli.lists import limited, tell
-from coatcheck.cli.options import AsJson, Limit, Tenant, actor_of, limit_of, utf8
+from coatcheck.cli.opening import database
+from coatcheck.cli.options import AsJson, Limit, Tenant, limit_of, utf8
 
 _COLUMNS = ("operation", "tenant", "kind", "boundary", "count", "first_at", "last_at", "meaning", "detail")
 
@@ -34,8 +35,8 @@ def list_incidents(
     after = None if since is None else instant_of("--since", since)
 
     async def run() -> None:
-        async with Coatcheck() as coatcheck:
-            found = coatcheck.for_operator(actor_of(None)).incidents(kind=kind, tenant_id=tenant, since=after)
+        async with database() as (opened, _):
+            found = read_incidents(opened, kind=kind, tenant_id=tenant, since=after)
             await tell(limited(found, most), _COLUMNS, _row, empty="no incident", as_json=as_json)
 
     asyncio.run(run())

@@ -1,22 +1,22 @@
 """`messages list|parked|resume`: what waits and for what, what was set aside and why, and taking that up again."""
 
 import asyncio
-from collections.abc import Callable, Sequence
-from typing import Annotated
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from coatcheck.app.library import Coatcheck
-from coatcheck.app.operating.operator import Operator
-from coatcheck.app.reconciling.views import Decision
-from coatcheck.app.streamed import Streamed
-from coatcheck.cli.chosen import Revision, decide_each
-from coatcheck.cli.decision_file import Line
 from coatcheck.cli.lists import limited, tell
-from coatcheck.cli.options import Actor, AsJson, Limit, Reason, actor_of, limit_of, utf8
+from coatcheck.cli.opening import database
+from coatcheck.cli.options import Actor, AsJson, Limit, Reason, Revision, limit_of, utf8
 from coatcheck.core.actions import Action, ParkReason, WaitReason
 from coatcheck.errors import Refused
-from coatcheck.store.messages import Message
+from coatcheck.store.db import Database
+from coatcheck.store.messages import Message, messages, parked
+
+if TYPE_CHECKING:
+    from coatcheck.app.operating.operator import Operator
+    from coatcheck.app.reconciling.views import Decision
 
 _LIVE = ("message", "tenant", "provider", "action", "phase", "due at", "waits for", "times", "leased by")
 _PARKED = (
@@ -47,7 +47,7 @@ def list_messages(
     if provider is not None:
         utf8("--provider", provider)
     _list(
-        lambda it: it.messages(action=action, provider=provider, waiting=waiting),
+        lambda opened: messages(opened, action=action, provider=provider, waiting=waiting),
         _LIVE,
         _live,
         limit=limit,
@@ -63,7 +63,7 @@ def list_parked(
 ) -> None:
     """List messages that were set aside for a person, with how their leases ended."""
     _known("--reason", reason, tuple(ParkReason))
-    _list(lambda it: it.parked(reason=reason), _PARKED, _parked, limit=limit, as_json=as_json)
+    _list(lambda opened: parked(opened, reason=reason), _PARKED, _parked, limit=limit, as_json=as_json)
 
 
 def resume(
@@ -85,7 +85,10 @@ def resume(
             f"--revision: expected one message with it, got {len(messages)}", next="resume them one after the other"
         )
 
-    async def decide(handle: Operator, line: Line, why: str) -> Decision:
+    from coatcheck.cli.chosen import decide_each  # noqa: PLC0415 - a list decides nothing
+    from coatcheck.cli.decision_file import Line  # noqa: PLC0415 - as above
+
+    async def decide(handle: "Operator", line: Line, why: str) -> "Decision":
         return await handle.resume(line.message_id or "", reason=why, revision=line.revision)
 
     lines = [
@@ -103,7 +106,7 @@ def _known(name: str, word: str | None, words: Sequence[str]) -> None:
 
 
 def _list(
-    ask: Callable[[Operator], Streamed[Message]],
+    ask: Callable[[Database], AsyncIterator[Message]],
     columns: Sequence[str],
     row: Callable[[Message], Sequence[object]],
     *,
@@ -113,9 +116,8 @@ def _list(
     most = limit_of(limit)
 
     async def run() -> None:
-        async with Coatcheck() as coatcheck:
-            found = ask(coatcheck.for_operator(actor_of(None)))
-            await tell(limited(found, most), columns, row, empty="no message", as_json=as_json)
+        async with database() as (opened, _):
+            await tell(limited(ask(opened), most), columns, row, empty="no message", as_json=as_json)
 
     asyncio.run(run())
 

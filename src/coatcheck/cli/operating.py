@@ -9,9 +9,9 @@ from cyclopts import Parameter
 
 from coatcheck.app.operating.operator import Operator
 from coatcheck.app.reconciling.views import Decision
-from coatcheck.cli.chosen import From, Operations, Revision, decide_each, is_bulk_of, lines_of
+from coatcheck.cli.chosen import From, Operations, decide_each, is_bulk_of, lines_of
 from coatcheck.cli.decision_file import Line
-from coatcheck.cli.options import Actor, AsJson, Reason, Tenant, utf8
+from coatcheck.cli.options import Actor, AsJson, Reason, Revision, Tenant, utf8
 
 
 def cancel(

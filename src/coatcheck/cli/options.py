@@ -13,6 +13,9 @@ Tenant: TypeAlias = Annotated[str | None, Parameter(help="Only what belongs to t
 Limit: TypeAlias = Annotated[int | None, Parameter(help="At most so many; without it, every one.")]
 Reason: TypeAlias = Annotated[str, Parameter(help="Why; kept with the decision.")]
 Actor: TypeAlias = Annotated[str | None, Parameter(help="Who decides; by default the account that runs this.")]
+Revision: TypeAlias = Annotated[
+    int | None, Parameter(help="The revision that you looked at; decided only if it is still that one.")
+]
 
 
 def limit_of(limit: int | None) -> int | None:

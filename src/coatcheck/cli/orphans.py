@@ -5,13 +5,14 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from coatcheck.app.library import Coatcheck
-from coatcheck.app.reconciling import Orphan, Resolution
+from coatcheck.app.reconciling.views import Resolution
 from coatcheck.app.story.wording import amount
 from coatcheck.cli.lists import limited
+from coatcheck.cli.opening import database
 from coatcheck.cli.options import Actor, AsJson, Limit, Reason, actor_of, given, limit_of, utf8
 from coatcheck.cli.output import say, write_line, write_object
 from coatcheck.cli.visible import visible
+from coatcheck.store.orphans import Orphan, orphans
 
 _COLUMNS = ("remote job", "account", "operation", "tenant", "phase", "cost", "seen at", "resolved by", "resolution")
 _SCREEN = 100
@@ -27,10 +28,10 @@ def list_orphans(
     most = limit_of(limit)
 
     async def run() -> None:
-        async with Coatcheck() as coatcheck:
+        async with database() as (opened, _):
             screen: list[Orphan] = []
             count = 0
-            async for orphan in limited(coatcheck.for_operator(actor_of(None)).orphans(resolved=all_), most):
+            async for orphan in limited(orphans(opened, with_resolved=all_), most):
                 count += 1
                 if as_json:
                     write_object(orphan.as_json())
@@ -64,6 +65,8 @@ def resolve(
     as_json: AsJson = False,
 ) -> None:
     """Mark JOB as dealt with: cancelled at the service, refunded, or its output fetched by hand."""
+    from coatcheck.app.library import Coatcheck  # noqa: PLC0415 - a list decides nothing
+
     why, who = given("--reason", reason), actor_of(actor)
 
     async def run() -> Resolution:

@@ -2,19 +2,19 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from decimal import Decimal
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from coatcheck.app.library import Coatcheck
-from coatcheck.app.reconciling.views import Candidate, Doubt, Evidence
-from coatcheck.app.story import flat
-from coatcheck.app.story.wording import amount, quoted, span, word
+from coatcheck.app.reconciling.doubts import read_doubts
+from coatcheck.app.reconciling.views import Doubt
+from coatcheck.app.story.wording import amount, span
 from coatcheck.cli.lists import limited
-from coatcheck.cli.options import AsJson, Limit, Tenant, actor_of, limit_of, utf8
-from coatcheck.cli.output import say, write_line, write_object
+from coatcheck.cli.opening import database
+from coatcheck.cli.options import AsJson, Limit, Tenant, limit_of, utf8
+from coatcheck.cli.output import say, write_object
 
 _SCREEN = 100
 """Lines of one table on a terminal; a longer list is several, so that it begins at once."""
@@ -34,8 +34,8 @@ def list_doubts(
     most = limit_of(limit)
 
     async def run() -> None:
-        async with Coatcheck() as coatcheck:
-            found = limited(coatcheck.for_operator(actor_of(None)).doubts(tenant_id=tenant, stuck=stuck), most)
+        async with database() as (opened, _):
+            found = limited(read_doubts(opened, tenant_id=tenant, stuck=stuck), most)
             await (_write_lines(found) if as_json else _print_screens(found))
 
     asyncio.run(run())
@@ -49,26 +49,9 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Show the evidence about one operation: its story with the commands that decide, and jobs that may be the one."""
+    from coatcheck.cli.evidence import found_for, write  # noqa: PLC0415 - a list asks no service
 
-    async def run() -> Evidence:
-        async with Coatcheck() as coatcheck:
-            return await coatcheck.for_operator(actor_of(None)).evidence(operation, ask=not offline)
-
-    found = asyncio.run(run())
-    if as_json:
-        write_object(_as_json(found))
-    else:
-        _print(found)
-
-
-def _as_json(found: Evidence) -> Mapping[str, object]:
-    return {
-        **found.doubt.as_json(),
-        "candidates": [each.as_json() for each in found.candidates],
-        "service": found.service,
-        "possible": [each.as_json() for each in found.possible],
-        "story": flat(found.story),
-    }
+    write(asyncio.run(found_for(operation, ask=not offline)), as_json=as_json)
 
 
 async def _write_lines(found: AsyncIterator[Doubt]) -> None:
@@ -110,39 +93,3 @@ def _print_screen(screen: Sequence[Doubt]) -> None:
         for each in screen
     )
     print_table(table(_COLUMNS, rows))
-
-
-def _print(found: Evidence) -> None:
-    from coatcheck.cli.tables import show_lines  # noqa: PLC0415 - for people only
-
-    for chapter in found.story:
-        show_lines(chapter.title, chapter.lines)
-        write_line("")
-    show_lines("Jobs that may be the one", [found.service, *map(_candidate, found.candidates)])
-
-
-def _candidate(each: Candidate) -> str:
-    sources = {
-        "reply": "named by the part of the reply that arrived",
-        "orphan": "came late for an earlier dispatch of this operation",
-        "reference": "repeats this dispatch",
-        "list": "in the service's list",
-    }
-    parts = [
-        word(each.remote_job_id, "an id that does not print"),
-        sources[each.source],
-        *([f"status {each.remote_status}"] if each.remote_status else []),
-        *([f"created at {each.created_at:%Y-%m-%d %H:%M:%SZ}"] if each.created_at else []),
-        *([f"taken by {each.taken_by}"] if each.taken_by else []),
-        *(
-            [f"adopting it counts {amount(each.spends, each.unit or '')} of the present dispatch as spent"]
-            if each.spends
-            else []
-        ),
-        *(
-            [f"dealt with already, by {quoted(each.resolved_by)}: {quoted(each.resolution or '')}"]
-            if each.resolved_by
-            else []
-        ),
-    ]
-    return f"  {'; '.join(parts)}"

@@ -40,8 +40,6 @@ from coatcheck.core.steps import (
 
 SWEEP = "sweep"
 """The actor of a conclusion that no person made and no reply brought."""
-ECHOED = "the service repeats the dispatch id"
-"""The reason of an adoption that no person made."""
 LOOKUP_DELAY_S = 1.0
 """Before a service that repeats our reference is asked for it: a reply that was lost is often ahead of the job."""
 

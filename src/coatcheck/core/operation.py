@@ -61,6 +61,10 @@ class DeliveryState(enum.StrEnum):
     FAILED = "failed"
 
 
+ECHOED = "the service repeats the dispatch id"
+"""The reason of an adoption that no person made."""
+
+
 class Outcome(enum.StrEnum):
     """What the end of one dispatch proved. It only rises: open < uncertain < refused, throttled, not sent, absent < an id."""
 

@@ -3,13 +3,16 @@
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from coatcheck.core.operation import OperationId
-from coatcheck.core.steps import Incident
 from coatcheck.store.db import Database
 from coatcheck.store.operations import PAGE
 from coatcheck.store.statements import statement
+
+if TYPE_CHECKING:
+    from coatcheck.core.steps import Incident
 
 _DETAIL_LIMIT = 500
 
@@ -19,7 +22,7 @@ class Note:
     """One incident of one operation."""
 
     operation_id: OperationId
-    incident: Incident
+    incident: "Incident"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

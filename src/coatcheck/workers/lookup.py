@@ -11,10 +11,9 @@ from typing import Final
 from coatcheck.config import ProviderSettings
 from coatcheck.core import events as ev
 from coatcheck.core.actions import ParkReason, WaitReason
-from coatcheck.core.consequences import ECHOED
 from coatcheck.core.delays import backoff_s
 from coatcheck.core.machine import advance
-from coatcheck.core.operation import DispatchId
+from coatcheck.core.operation import ECHOED, DispatchId
 from coatcheck.core.steps import Boundary, Incident
 from coatcheck.provider.looking import find_once
 from coatcheck.provider.port import (

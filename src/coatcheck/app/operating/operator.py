@@ -1,25 +1,22 @@
 """One person's handle on all that runs: the decisions about what is in doubt, and what they ask for beside these, each with a reason."""
 
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import asdict
 from datetime import datetime
 
 from coatcheck.app.operating.again import asked, not_now, wrong_phase
 from coatcheck.app.operating.cancelling import cancel
+from coatcheck.app.operating.incidents import read_incidents
 from coatcheck.app.operating.resuming import resume
 from coatcheck.app.operating.views import Incident, Resumed
 from coatcheck.app.reconciling import Decision, OperatorDecisions
 from coatcheck.app.reconciling.outcome import decision_of
 from coatcheck.app.reconciling.service import provider_of
 from coatcheck.app.reconciling.words import revision_of, words_of
-from coatcheck.app.story.events import meaning
 from coatcheck.app.streamed import Streamed
 from coatcheck.core import events as ev
-from coatcheck.core.identity import operation_text
 from coatcheck.core.operation import Operation, RenderState
 from coatcheck.errors import SettingInvalid
 from coatcheck.store.doubts import Standing
-from coatcheck.store.incidents import incidents
 from coatcheck.store.messages import Message, messages, outputs_at_rest, parked
 
 _OBSERVE_FOR_S = 86_400.0
@@ -114,9 +111,8 @@ class Operator(OperatorDecisions):
     async def _incidents(
         self, kind: str | None, tenant_id: str | None, since: datetime | None
     ) -> AsyncIterator[Incident]:
-        async for found in incidents(await self._reading(), kind=kind, tenant_id=tenant_id, since=since):
-            row = asdict(found)
-            yield Incident(**{**row, "operation_id": operation_text(found.operation_id)}, meaning=meaning(found.kind))
+        async for found in read_incidents(await self._reading(), kind=kind, tenant_id=tenant_id, since=since):
+            yield found
 
     def _observe_for_s(self, operation: Operation) -> float:
         """How long its provider's renders may take; a day where the provider is not configured here."""

@@ -1,11 +1,16 @@
 """Deciding what nobody can know: every doubt with its evidence, and the decisions, each with actor and reason and under a revision.
 
-What a decision does to the operation, `core.machine` says; what must hold before it, the modules here.
+What a decision does to the operation, `core.machine` says; what must hold before it, the modules here. The names are loaded when they are
+asked for, so that a list of doubts loads nothing that decides.
 """
 
-from coatcheck.app.reconciling.operator import OperatorDecisions
-from coatcheck.app.reconciling.views import Candidate, Choice, Cost, Decision, Doubt, Evidence, Resolution
-from coatcheck.store.orphans import Orphan
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from coatcheck.app.reconciling.operator import OperatorDecisions
+    from coatcheck.app.reconciling.views import Candidate, Choice, Cost, Decision, Doubt, Evidence, Resolution
+    from coatcheck.store.orphans import Orphan
 
 __all__ = [
     "Candidate",
@@ -18,3 +23,11 @@ __all__ = [
     "Orphan",
     "Resolution",
 ]
+
+_ELSEWHERE = {"OperatorDecisions": f"{__name__}.operator", "Orphan": "coatcheck.store.orphans"}
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_ELSEWHERE.get(name, f"{__name__}.views")), name)

@@ -9,6 +9,7 @@ from coatcheck.app.reconciling.adoption import OWN_CANDIDATE, Examination, seen
 from coatcheck.app.reconciling.candidates import Search
 from coatcheck.app.reconciling.choosing import event_of, possible, view_of
 from coatcheck.app.reconciling.deciding import Decider, unrecorded
+from coatcheck.app.reconciling.doubts import read_doubts
 from coatcheck.app.reconciling.outcome import REQUESTED, cost_of, decision_of
 from coatcheck.app.reconciling.resolving import resolve_orphan
 from coatcheck.app.reconciling.service import asking_about, provider_of
@@ -24,7 +25,7 @@ from coatcheck.core.identity import operation_text
 from coatcheck.core.operation import RemoteJobId
 from coatcheck.errors import CandidateExists, Refused, RemoteJobUnknown, SecondPerson
 from coatcheck.seams import Seams
-from coatcheck.store.doubts import Standing, doubts
+from coatcheck.store.doubts import Standing
 from coatcheck.store.orphans import Orphan, orphans
 
 
@@ -50,8 +51,8 @@ class OperatorDecisions:
         return Streamed(lambda: self._doubts(tenant_id, stuck=stuck))
 
     async def _doubts(self, tenant_id: str | None, *, stuck: bool) -> AsyncIterator[Doubt]:
-        async for found in doubts(await self._reading(), tenant_id=tenant_id, with_stuck=stuck):
-            yield view_of(found)
+        async for found in read_doubts(await self._reading(), tenant_id=tenant_id, stuck=stuck):
+            yield found
 
     async def doubt(self, operation_id: str) -> Doubt:
         """One operation as it stands now, in doubt or not, with the decisions that are possible. Raises `NotFound`."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from decimal import Decimal
 
-from coatcheck.app.story import Chapter
+from coatcheck.app.story.telling import Chapter
 from coatcheck.app.views import Operation
 from coatcheck.core.operation import Phase, RenderState
 

@@ -11,10 +11,9 @@ from coatcheck.app.story.causes import status_words, why
 from coatcheck.app.story.telling import Chapter, Row, Telling
 from coatcheck.app.story.wording import amount, count, quoted, span, text_of
 from coatcheck.app.visible import visible
-from coatcheck.core.consequences import ECHOED
 from coatcheck.core.evidence import Stage
 from coatcheck.core.identity import operation_text
-from coatcheck.core.operation import Outcome
+from coatcheck.core.operation import ECHOED, Outcome
 
 _STAGES: Final[Mapping[Stage, str]] = MappingProxyType(
     {
