@@ -112,14 +112,15 @@ _AS_IT_IS = frozenset({type(None), int, float, bool, UUID, datetime, bytes})
 
 def _plain(value: Any) -> Any:
     """A value as it comes back from the database: words of ours are text there. Raises what the driver raises for no text at all."""
-    if type(value) in _AS_IT_IS:
+    kind = type(value)
+    if kind in _AS_IT_IS:
         return value
-    if isinstance(value, enum.Enum):
-        return value.value
-    if isinstance(value, str):
-        value.encode()
+    if kind is str:
+        if not value.isascii():
+            value.encode()
         if "\0" in value:
             raise psycopg.DataError("PostgreSQL text fields cannot contain NUL (0x00) bytes")
-    if isinstance(value, list | tuple):
+        return value
+    if kind is list or kind is tuple:
         return [each if type(each) in _AS_IT_IS else _plain(each) for each in value]
-    return value
+    return _plain(value.value) if isinstance(value, enum.Enum) else value

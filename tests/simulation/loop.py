@@ -112,13 +112,14 @@ class _Task(asyncio.Task[Any]):
 
 
 class _Future(asyncio.Future[Any]):
-    """The same for a future: aiohttp wakes whoever waits for a name in the order of a set."""
+    """The same for a future: aiohttp wakes whoever waits for a name in the order of a set. It gets a number when it is first put into one."""
 
-    def __init__(self, number: int, loop: asyncio.AbstractEventLoop) -> None:
-        self.number = number
-        super().__init__(loop=loop)
+    number: int = 0
+    _loop: "VirtualLoop"
 
     def __hash__(self) -> int:
+        if not self.number:
+            self.number = self._loop.next_number()
         return self.number
 
 
@@ -170,7 +171,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
         *args: *Arguments,
         context: contextvars.Context | None = None,
     ) -> asyncio.TimerHandle:
-        return self._timer(self._now + delay, _Turn(callback, args, self, context, self._now + delay))
+        when = self._now + delay
+        return self._timer(when, _Turn(callback, args, self, context, when))
 
     def call_soon_threadsafe(
         self,
@@ -258,7 +260,11 @@ class VirtualLoop(asyncio.BaseEventLoop):
     # -- tasks, futures and threads --------------------------------------------------------------------------------------------
 
     def create_future(self) -> asyncio.Future[Any]:
-        return _Future(next(self._tasks), self)
+        return _Future(loop=self)
+
+    def next_number(self) -> int:
+        """Of tasks and futures, in the order in which they ask."""
+        return next(self._tasks)
 
     def _numbered(self, _: asyncio.AbstractEventLoop, work: Any, **options: Any) -> asyncio.Task[Any]:
         return _Task(next(self._tasks), work, loop=self, **options)

@@ -75,5 +75,5 @@ def current() -> Process | None:
 def check_alive() -> None:
     """Raises KilledError for code of a process that is gone: nothing it does has an effect."""
     process = PROCESS.get()
-    if process is not None and process.is_gone:
+    if process is not None and process.state in _GONE:
         raise KilledError

@@ -30,7 +30,7 @@ HEALED_S = 400.0
 """Within how long after that all that is owed has come about."""
 
 
-QUIET_S = 8.0
+QUIET_S = 5.0
 """How long one more worker runs when nothing is owed any more."""
 
 
@@ -130,10 +130,7 @@ async def _last_worker(world: World) -> None:
 
 def _digest(world: World) -> str:
     """A hash of all tables, whose folder's name is the only word in them that is another in every run."""
-    told = [
-        (name, [sorted((column, str(value)) for column, value in row.items()) for row in rows])
-        for name, rows in world.memory.snapshot().items()
-    ]
+    told = [(name, [(*row, *map(str, row.values())) for row in rows]) for name, rows in world.memory.snapshot().items()]
     return hashlib.sha256(repr(told).replace(str(world.folder), "").encode()).hexdigest()
 
 

@@ -27,6 +27,9 @@ _AT_POINTS: Final = (
 )
 
 
+_NAMES: Final = {point: point.name for point in Point}
+
+
 class PointsPassed:
     """How often each point was passed in a run, by any process."""
 
@@ -64,7 +67,7 @@ class PointFaults(Faults):
         check_alive()
         self._passed.counts[point] += 1
         task = self._task()
-        self._journal.say(f"{point.name} {count or ''} {task}")
+        self._journal.say(f"{_NAMES[point]} {count or ''} {task}")
         if point is Point.D7_REQUEST_BYTES and not task.startswith("dispatch "):
             self._passed.strangers.append(task)
         weight = 8.0 / (1 + self._passed.counts[point] / 20)

@@ -10,6 +10,7 @@ import random
 import shutil
 import tempfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from unittest import mock
 
@@ -68,7 +69,7 @@ class World:
         self.network = SimNetwork(self.loop)
         self.loop.network = self.network
         self.loop.disk = Disk(self.mix, self.chance_of("disk"), self.journal)
-        self.memory = Memory(lambda: now_of(self.loop))
+        self.memory = Memory(partial(now_of, self.loop))
         self.database = DatabaseServer(self.memory, self.loop, self.mix, self.chance_of("database"), self.journal)
         self.passed = PointsPassed()
         self.folder = Path(tempfile.mkdtemp(prefix="simulation-", dir=_SHM if _SHM.is_dir() else None))

@@ -155,12 +155,13 @@ def masked(url: str) -> str:
         shown = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}" + ("?…" if parts.query else "")
     except ValueError:
         return "(a URL that cannot be read)"
-    plain = "".join(character if character.isprintable() else "?" for character in shown)
-    return plain if len(plain) <= 200 else plain[:199] + "…"  # noqa: PLR2004 - the docstring's figure
+    if not shown.isprintable():
+        shown = "".join(character if character.isprintable() else "?" for character in shown)
+    return shown if len(shown) <= 200 else shown[:199] + "…"  # noqa: PLR2004 - the docstring's figure
 
 
 def _parse(url: str) -> yarl.URL:
-    if any(not character.isprintable() for character in url) or "\\" in url or url != url.strip():
+    if not url.isprintable() or "\\" in url or url != url.strip():
         raise _blocked("a URL with a control character, a backslash or outer blanks")
     try:
         parsed = yarl.URL(url)
