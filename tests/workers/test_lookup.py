@@ -15,6 +15,7 @@ from coatcheck.core.operation import OperationId
 from coatcheck.seams import Point
 from coatcheck.sim import ServiceSettings, ThreadedService, simulated_service
 from faults.child import KILLED
+from faults.nursery import Nursery, nursery_of
 from faults.strike import Deed, Strike
 from sim_service.raw_client import exchange, get, request_bytes
 from store.ground import Ground
@@ -31,9 +32,16 @@ def sim() -> Iterator[ThreadedService]:
         yield running
 
 
+@pytest.fixture(scope="module")
+def nursery() -> Iterator[Nursery]:
+    with nursery_of() as running:
+        yield running
+
+
 @pytest.fixture
-def studio(database: postgres.Database, sim: ThreadedService, tmp_path: Path) -> Iterator[Studio]:
+def studio(database: postgres.Database, sim: ThreadedService, tmp_path: Path, nursery: Nursery) -> Iterator[Studio]:
     with Studio(database, sim, tmp_path) as made:
+        made.nursery = nursery
         yield made
 
 
