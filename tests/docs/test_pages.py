@@ -2,14 +2,13 @@
 
 import ast
 import re
-import subprocess
-import sys
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 
+from cli.terminal import Terminal, plain_environ
 from coatcheck import Coatcheck
 from coatcheck.cli.program import COMMANDS
 from coatcheck.config.table import CONCURRENCY, CONFIG, LEASE, PROVIDER, TOP
@@ -38,9 +37,9 @@ def typed(page: Path) -> list[str]:
 
 @cache
 def help_of(command: str) -> str:
-    return subprocess.run(
-        [sys.executable, "-m", "coatcheck", *command.split(), "--help"], capture_output=True, check=True, text=True
-    ).stdout
+    ended = Terminal(folder=ROOT, environ=plain_environ()).run(*command.split(), "--help")
+    assert ended.code == 0, ended.err
+    return ended.out
 
 
 def test_links_lead_somewhere(page: Path) -> None:
