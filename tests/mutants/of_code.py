@@ -147,4 +147,36 @@ MUTANTS = (
             "tests/faults/test_spool.py::test_the_database_is_away_for_half_a_minute_after_the_reply_and_the_id_is_saved",
         ),
     ),
+    Mutant(
+        broken="processes whose parent was killed drain and end",
+        path="cli/obeying.py",
+        old="        self._obey(order or Order.DRAIN)\n",
+        new="        if order is not None:\n            self._obey(order)\n",
+        killers=("tests/cli/test_processes.py::test_when_the_parent_is_killed_its_processes_drain_and_end",),
+    ),
+    Mutant(
+        broken="a terminal's interrupt is the parent's alone to count",
+        path="cli/obeying.py",
+        old="        signal.signal(signal.SIGINT, signal.SIG_IGN)\n",
+        new="        self._loop.add_signal_handler(signal.SIGINT, self._obey, Order.STOP)\n",
+        killers=(
+            "tests/cli/test_processes.py::test_an_interrupt_from_a_terminal_is_counted_once_and_sigterm_however_often_only_drains",
+        ),
+    ),
+    Mutant(
+        broken="a process is begun with signals held back",
+        path="cli/child.py",
+        old="            with _held_back():\n",
+        new="            if True:\n",
+        killers=("tests/cli/test_kept.py::test_processes_hear_no_signal_before_they_listen",),
+    ),
+    Mutant(
+        broken="a process that dies again and again is given up",
+        path="cli/restarts.py",
+        old="        return None if recent_count >= DEATHS else ",
+        new="        return ",
+        killers=(
+            "tests/cli/test_restarts.py::test_deaths_in_a_row_are_waited_for_longer_each_time_until_it_is_given_up",
+        ),
+    ),
 )
