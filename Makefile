@@ -30,7 +30,7 @@ LAB := tests/store/test_cut_commits.py tests/store/test_unconfirmed_commits.py t
 # What goes with every change only so far, and in the laboratory as far as it takes to be believed.
 FURTHER := tests/model tests/stateful tests/contract_store tests/simulation tests/mutants tests/failover tests/queue/test_claim.py \
 	tests/provider/test_wire_sweep.py $(addprefix tests/faults/test_,$(addsuffix .py,kills kill_pairs kills_at_random halts enqueue_kills \
-	cut_replies unknown_marks injected_errors)) tests/store/test_held_snapshot.py
+	command_kills cut_replies unknown_marks injected_errors)) tests/store/test_held_snapshot.py
 FIGURES ?= docs/lab.json
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate
 export PYTHON

@@ -27,7 +27,7 @@ GIVEN = {
 def test_any_course_of_events_leaves_both_stores_the_same(
     twin: Twin, runner: asyncio.Runner, lab_scale: Scale, figures: Report
 ) -> None:
-    for seed in range(lab_scale(ci=40, lab=2000)):
+    for seed in range(lab_scale(ci=40, lab=600)):
         course = Course(twin, seed)
         try:
             runner.run(course.go(STEPS))

@@ -1,6 +1,7 @@
 """Workers behind a real PgBouncer: both of its modes carry operations to their delivery, doctor names the mode, and its crash costs no POST."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -140,7 +141,7 @@ def test_several_processes_work_behind_it_and_say_that_nobody_counted_its_connec
         own = {f"{provider}BASE_URL": sim.base_url, f"{provider}API_KEY": "key", f"{provider}LOOK_MIN_S": "0.05"}
         for number in range(4):
             terminal.enqueue(f"k{number}")
-        ended = terminal.run("worker", "--processes", "2", "--until-idle", **own)
+        ended = replace(terminal, environ={**terminal.environ, **own}).run("worker", "--processes", "2", "--until-idle")
         assert ended.code == 0, ended.err
         assert "nobody checked that there is room for 12 connections to PostgreSQL (2 processes, 6 each)" in ended.err
         found = doctor(pooler, tmp_path, "poll", of="connections")

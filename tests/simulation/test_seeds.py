@@ -1,4 +1,6 @@
-"""Hundreds of stories, each from its seed, and thousands in the laboratory: whatever goes wrong, the promises hold, and once nothing does all that is owed comes about.
+"""A thousand stories with every change, and thousands in the laboratory, each from its seed.
+
+Whatever goes wrong, the promises hold, and once nothing does all that is owed comes about.
 
 A seed that fails prints the command that plays it again. Put it into `regressions.txt` with a word about what it showed.
 """
@@ -20,7 +22,7 @@ from simulation.troubles import Trouble
 
 TESTS = Path(__file__).resolve().parent.parent
 CHUNK = 25
-CI_CHUNKS, LAB_CHUNKS = 20, 160
+CI_CHUNKS, LAB_CHUNKS = 40, 160
 """What a change can wait for, and what the laboratory has an hour for."""
 REGRESSIONS = [
     int(line.split()[0]) for line in (TESTS / "simulation/regressions.txt").read_text().splitlines() if line[:1] != "#"

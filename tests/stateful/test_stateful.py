@@ -71,7 +71,7 @@ def told(
 
 @pytest.mark.timeout(3600)
 def test_the_store_and_the_books_say_the_same_whatever_happens(hands: Hands, figures: Report, lab_scale: Scale) -> None:
-    counts = told(hands, examples=lab_scale(ci=40, lab=2000))
+    counts = told(hands, examples=lab_scale(ci=40, lab=1000))
     wanted = SEEN + RARE[: lab_scale(ci=0, lab=len(RARE))]
     assert not {each for each in wanted if not any(what.startswith(each) for what in counts)}
     figures("stateful examples", counts["examples"])
