@@ -25,10 +25,9 @@ class Measured:
 
 def measured(home: Path, *words: str) -> Measured:
     """Run it to its end, in an environment that says nothing but where its home is."""
-    environ = {name: value for name, value in os.environ.items() if not name.startswith("COATCHECK_")}
     ended = subprocess.run(
         [*COMMAND, *words, *SMALL, "--json"],
-        env={**environ, "COATCHECK_HOME": str(home)},
+        env=environment(home),
         cwd=home,
         capture_output=True,
         text=True,
@@ -37,3 +36,9 @@ def measured(home: Path, *words: str) -> Measured:
     report = json.loads(ended.stdout) if ended.stdout else {"machine": {}, "figures": []}
     figures = {figure["name"]: figure for figure in report["figures"]}
     return Measured(code=ended.returncode, machine=report["machine"], figures=figures, error=ended.stderr)
+
+
+def environment(home: Path) -> Mapping[str, str]:
+    """It says nothing but where the home is."""
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("COATCHECK_")}
+    return {**environ, "COATCHECK_HOME": str(home)}

@@ -2,12 +2,17 @@
 
 import json
 from pathlib import Path
+from urllib.request import Request, urlopen
 
 import psycopg
+import pytest
 
 import postgres
 from cli.terminal import Terminal
-from coatcheck.bench import MEASUREMENTS
+from coatcheck.bench import MEASUREMENTS, books, lifecycle
+from coatcheck.bench.service import Service
+from coatcheck.errors import Failed
+from coatcheck.sim import simulated_service
 from measuring.ground import measured
 
 TABLES = ("operations", "outbox", "specifications", "history", "dispatches", "providers", "accounts", "workers")
@@ -61,3 +66,27 @@ def test_the_list_names_every_measurement(terminal: Terminal) -> None:
     shown = terminal.run("bench", "--list", "--json")
     assert [each["name"] for each in map(json.loads, shown.out.splitlines())] == list(MEASUREMENTS)
     assert all(name in terminal.run("bench", "--list").out for name in MEASUREMENTS)
+
+
+def test_an_operation_that_is_not_delivered_spoils_the_figure(database: postgres.Database) -> None:
+    with books.opened(database.url) as reader:
+        reader.enqueue("left", 1)
+        with pytest.raises(Failed, match="expected 1 operations that are delivered"):
+            lifecycle.verified(reader, 1)
+
+
+def test_a_missing_and_a_second_post_spoil_the_figure() -> None:
+    with simulated_service(seed=7) as service:
+        at = Service(base_url=service.base_url, pid=0)
+        for posts in (1, 2):
+            asked = Request(
+                f"{service.base_url}/api/v1/jobs", data=b'{"prompt":"a"}', headers={"Authorization": "Bearer k"}
+            )
+            with urlopen(asked) as reply:
+                assert reply.status == 201
+            with pytest.raises(Failed, match=f"expected {posts + 1} POSTs"):
+                at.check_posts(posts + 1)
+            if posts == 1:
+                at.check_posts(1)
+        with pytest.raises(Failed, match="one for each specification"):
+            at.check_posts(2)

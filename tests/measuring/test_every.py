@@ -1,11 +1,14 @@
 """Every measurement of `coatcheck bench` comes to its end at a small size, on an embedded PostgreSQL of its own, and nothing is left of it."""
 
+import signal
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from coatcheck.bench import MEASUREMENTS
-from measuring.ground import measured
+from measuring.ground import COMMAND, SMALL, environment, measured
+from waiting import until
 
 MAY_BE_LESS = ("images", "memory of each", "statements of an idle")
 """Figures that are small enough, in a small run, to be nothing."""
@@ -22,3 +25,27 @@ def test_every_measurement_brings_figures_and_what_limits_them(name: str, tmp_pa
         assert figure["value"] is not None
         assert figure["value"] > 0 or figure["name"].startswith(MAY_BE_LESS)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_an_interrupted_run_leaves_nothing_behind(number: signal.Signals, tmp_path: Path) -> None:
+    """Here while two workers, a service and a server run."""
+    said = tmp_path / "said"
+    home = tmp_path / "home"
+    home.mkdir()
+    with said.open("wb") as out:
+        process = subprocess.Popen([*COMMAND, "kill", *SMALL], env=environment(home), stderr=out, cwd=home)
+    folder = home / "bench"
+    until(lambda: len(list(folder.glob("worker-*.log"))) == 2 or process.poll() is not None, deadline_s=240)
+    process.send_signal(number)
+    assert process.wait(120) == 130
+    assert said.read_text().splitlines()[-1] == "coatcheck: interrupted"
+    assert list(home.iterdir()) == []
+    assert running_in(folder) == []
+
+
+def running_in(folder: Path) -> list[str]:
+    """Processes whose folder of work it is, or was."""
+    listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+    return [line for line in listed.splitlines() if str(folder) in line]

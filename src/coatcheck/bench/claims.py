@@ -31,7 +31,7 @@ def measure(ground: Ground) -> Sequence[Figure]:
             taken = asyncio.run(_claimed(ground))
             limit = watch.usage().limit
             books.clear()
-        name = f"claim of {ROOM}, {{}}, {rows:,} operations, {live:,} due".replace(",", " ").replace("  ", ", ")
+        name = f"claim of {ROOM}, {{}}, {_spaced(rows)} operations, {_spaced(live)} due"
         figures += [
             Figure(name=name.format("p50"), value=quantile(taken, 0.5), unit="ms", limited_by=limit),
             Figure(name=name.format("p99"), value=quantile(taken, 0.99), unit="ms", limited_by=limit),
@@ -77,3 +77,7 @@ async def _round(ground: Ground, leases: Leases, taken: list[float]) -> list[Mes
 async def _given_back(leases: Leases, messages: Sequence[Message]) -> None:
     for first in range(0, len(messages), ROOM):
         await leases.release([Release(message=each, delay_s=0) for each in messages[first : first + ROOM]])
+
+
+def _spaced(count: int) -> str:
+    return f"{count:_}".replace("_", " ")

@@ -25,19 +25,26 @@ _SPARE = 100
 
 def held(ground: Ground) -> Sequence[Figure]:
     """Looks are held open by the service."""
+
+    def are_held(service: Service, _: Books) -> bool:
+        held_count: int = service.ledger()["looks"]["held"]
+        return held_count >= ground.scale.renders
+
     # a window as long as that makes the lease of a look as long, too
-    settings = {"WAIT_S": str(_WINDOW_S)}
-    return _flown(ground, "held", lambda ledger_looks, count: ledger_looks["held"] >= count, **settings)
+    return _flown(ground, "held", are_held, WAIT_S=str(_WINDOW_S))
 
 
 def polled(ground: Ground) -> Sequence[Figure]:
     """Looks are answered at once and repeated at the pace that an age deserves: the service has no long poll."""
-    settings = {"WAIT_PARAM": "", "LOOK_MIN_S": "2"}
-    return _flown(ground, "polled", lambda ledger_looks, count: ledger_looks["count"] >= count, **settings)
+
+    def were_looked_at(_: Service, books: Books) -> bool:
+        return books.progress().looked_count >= ground.scale.renders
+
+    return _flown(ground, "polled", were_looked_at, WAIT_PARAM="", LOOK_MIN_S="2")
 
 
 def _flown(
-    ground: Ground, manner: str, is_flying: Callable[[dict[str, int], int], bool], **settings: str
+    ground: Ground, manner: str, are_flying: Callable[[Service, Books], bool], **settings: str
 ) -> Sequence[Figure]:
     count = ground.scale.renders
     settings = {"CONCURRENCY__OBSERVE": str(count + _SPARE), **settings}
@@ -47,7 +54,7 @@ def _flown(
             lifecycle.warm(ground, books)
             before = resident_bytes(hand.pid)
             _accepted(ground, books, count)
-            _looked_at(ground, service, hand, lambda looks: is_flying(looks, count))
+            _looked_at(ground, hand, lambda: are_flying(service, books))
             after = resident_bytes(hand.pid)
             watch = ground.watch(books, worker=hand.pid, service=service.pid)
             ground.seams.pause(ground.scale.seconds)
@@ -79,12 +86,12 @@ def _accepted(ground: Ground, books: Books, count: int) -> None:
     )
 
 
-def _looked_at(ground: Ground, service: Service, hand: Hand, holds: Callable[[dict[str, int]], bool]) -> None:
-    """Wait until the service says that they are looked at. Its ledger is long: it is not asked often."""
+def _looked_at(ground: Ground, hand: Hand, are_flying: Callable[[], bool]) -> None:
+    """Wait until all of them are looked at. A long ledger is not asked for often."""
 
     def seen() -> bool:
         hand.check()
-        return holds(service.ledger()["looks"])
+        return are_flying()
 
     until(
         seen,

@@ -2,7 +2,7 @@
 -- guard: none: written past the other statements, because there are many
 -- index: all of operations'
 with gone as (
-  select coatcheck.new_id() as operation_id, gen_random_uuid() as dispatch_id, n,
+  select coatcheck.new_id() as operation_id, gen_random_uuid() as dispatch_id, n, coatcheck.lease_now() as at,
     '{"prompt":"crowd ' || n || '"}' as specification_text
   from generate_series(%(first)s::integer, %(last)s::integer) as n
 ), specified as (
@@ -14,5 +14,5 @@ insert into coatcheck.operations (operation_id, tenant_id, operation_key, provid
   remote_job_id, revision, accepted_at, final_at, created_at, updated_at)
 select gone.operation_id, 'bench ' || mod(gone.n, %(tenants)s::integer), 'crowd ' || gone.n, %(provider)s::text, %(provider)s::text,
   sha256(convert_to(gone.specification_text, 'UTF8')), 'accepted', 'bench', gone.dispatch_id, 1, 'succeeded', 'succeeded',
-  'delivered', 1, 1, 'crowd ' || gone.n, 4, now(), now(), now(), now()
+  'delivered', 1, 1, 'crowd ' || gone.n, 4, gone.at, gone.at, gone.at, gone.at
 from gone
