@@ -48,7 +48,12 @@ class Kept:
             await told
             return code
 
-        return asyncio.run(course())
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+        try:
+            return asyncio.run(course())
+        finally:
+            # a parent that ends hears nothing more, and this process goes on
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     async def _told(self, story: Callable[[], object]) -> None:
         answer = story()

@@ -61,6 +61,11 @@ class Child:
         return self._code
 
 
+def deafen() -> None:
+    """From now on signals wait: for a process that has done all that it was told and only ends, which one more must not make a death."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, ORDERS)
+
+
 @contextmanager
 def _held_back() -> Iterator[None]:
     """For the length of a block signals wait, and a process that is begun in it has them wait until it says otherwise."""

@@ -10,7 +10,7 @@ import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from coatcheck.cli.child import Child
+from coatcheck.cli.child import Child, deafen
 from coatcheck.cli.ends import INTERRUPTED
 from coatcheck.cli.lifeline import Order
 from coatcheck.cli.output import say
@@ -66,6 +66,7 @@ class Processes:
         loop.add_signal_handler(signal.SIGINT, self._interrupted)
         kept = (self._kept(number, command) for number, command in enumerate(self._commands, 1))
         ends = await asyncio.gather(*kept)
+        deafen()
         return INTERRUPTED if self._interrupt_count > 1 else _concluded(ends)
 
     def drain(self) -> None:

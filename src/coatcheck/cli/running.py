@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from coatcheck.app.health import health
 from coatcheck.app.workplace import worker_of
+from coatcheck.cli.child import deafen
 from coatcheck.cli.course import Course
 from coatcheck.cli.ends import INTERRUPTED
 from coatcheck.cli.lifeline import Order
@@ -38,6 +39,9 @@ async def run(settings: Settings, url: str, seams: Seams, course: Course) -> int
         if parent is None or parent.early is None:
             raise
         return INTERRUPTED if parent.early is Order.STOP else 0
+    finally:
+        if parent is not None:
+            deafen()
 
 
 async def _worked(settings: Settings, url: str, seams: Seams, course: Course, parent: Parent | None) -> int:
