@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import signal
 import sys
 
 from bench.peers import environments, report
@@ -14,6 +15,8 @@ from coatcheck.seams import Seams
 def main() -> int:
     """Run it; 1 if any contestant failed."""
     asked = _asked()
+    # who is told to end clears the stage away, as after an interrupt
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     seams = Seams.real()
     python = environments.interpreter(seams, asked.python)
     wanted = [one for one in CONTESTANTS if not asked.only or one.name in asked.only]

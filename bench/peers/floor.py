@@ -93,6 +93,7 @@ def measured(stage: Stage, operations: int, database: str) -> Floor:
     process = stage.seams.spawn(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     said, complaint = process.communicate()
     after, cpu_s = gauges.read(stage, 0, 0), _children_cpu_s() - cpu_s
+    made = gauges.commits(stage, database) - commits
     _check(url, batches * BATCH, complaint.decode())
     took_ms = [float(found) for found in _LATENCY.findall(said.decode().rpartition("statement latencies")[2])]
     # the query that gathers comes right after the first claim
@@ -103,7 +104,7 @@ def measured(stage: Stage, operations: int, database: str) -> Floor:
         program=program,
         batch_ms=sum(took_ms),
         gather_ms=gather_ms,
-        commits=(gauges.commits(stage, database) - commits) / each,
+        commits=made / each,
         wal_bytes=(after.wal_bytes - before.wal_bytes) / each,
         client_cpu_us=cpu_s / each * 1e6,
         server_cpu_us=(after.server_cpu_s - before.server_cpu_s) / each * 1e6,
@@ -121,9 +122,10 @@ def _filled(url: str, operations: int) -> None:
 def _check(url: str, operations: int, complaint: str) -> None:
     with psycopg.connect(url) as connection:
         row = connection.execute(DONE.encode()).fetchone()
-    if row is None or row[0] != operations:
+    found = row[0] if row else 0
+    if found != operations:
         raise Failed(
-            f"expected pgbench to bring {operations} to success, got {row}: {complaint}", next="mend the script"
+            f"expected pgbench to bring {operations} to success, got {found}: {complaint}", next="mend the script"
         )
 
 

@@ -108,7 +108,8 @@ def serving(seams: Seams, expected: int) -> Iterator[Service]:
     try:
         if process.stdout is None:
             raise Failed("expected the service's output, got none", next="run it again")
-        yield Service(url=process.stdout.readline().decode().strip(), said=process.stdout, pid=process.pid)
+        with process.stdout as said:
+            yield Service(url=said.readline().decode().strip(), said=said, pid=process.pid)
     finally:
         process.kill()
         process.wait()
