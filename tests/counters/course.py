@@ -41,6 +41,7 @@ QUIET = {
 BESIDE = frozenset(
     {
         "queue/left",
+        "queue/renew",
         "queue/retry_waiting",
         "queue/sleep",
         "store/check_installation",
@@ -124,6 +125,9 @@ def _settings(url: str, service: ThreadedService, folder: Path, places: int) -> 
         **{f"COATCHECK_CONCURRENCY__{role}": str(places) for role in ("DISPATCH", "OBSERVE", "DELIVER")},
         provider_variable(PROVIDER, "BASE_URL"): service.base_url,
         provider_variable(PROVIDER, "API_KEY"): "counted-key",
+        # a slow machine may take its time: a POST that left too late would be sent again, and counted
+        provider_variable(PROVIDER, "SEND_S"): "60",
+        provider_variable(PROVIDER, "TIMEOUT_S"): "60",
     }
     return load_settings(environ, folder)
 

@@ -32,10 +32,11 @@ def count(connection: psycopg.Connection[tuple[object, ...]], table: str) -> int
 def test_a_small_run_measures_and_leaves_nothing(database: postgres.Database, tmp_path: Path) -> None:
     ended = measured(tmp_path, "lifecycle", "--database-url", database.url)
     assert ended.code == 0, ended.error
-    (figure,) = ended.figures.values()
-    assert figure["name"] == "lifecycles, one worker"
-    assert figure["value"] > 0
-    assert all(f"{party} " in figure["limited_by"] for party in ("worker", "service", "PostgreSQL", "bench", "others"))
+    assert list(ended.figures) == ["lifecycles, one worker, one tenant", "lifecycles, one worker, 3 tenants"]
+    for figure in ended.figures.values():
+        assert figure["value"] > 0
+        parties = ("worker", "service", "PostgreSQL", "bench", "others")
+        assert all(f"{party} " in figure["limited_by"] for party in parties)
     assert ended.machine.keys() == {"cores", "memory_bytes", "system", "python", "postgresql", "coatcheck", "date"}
     assert counts(database) == dict.fromkeys(TABLES, 0)
     assert list(tmp_path.iterdir()) == []

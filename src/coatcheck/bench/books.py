@@ -16,6 +16,7 @@ from coatcheck.store.statements import statement
 
 PROVIDER = "bench"
 TENANTS = 3
+"""Several, because that is what the product is for: a worker that serves several begins less at once, so that none waits for another's crowd."""
 _BATCH = 1_000
 _FROM_18 = "select sum(fsync_time)::float8 / 1000 from pg_stat_io where object = 'wal'"
 _BEFORE_18 = "select (to_jsonb(wal) ->> 'wal_sync_time')::float8 / 1000 from pg_stat_wal as wal"
@@ -100,14 +101,16 @@ class Books:
         self._connection = connection
         self._server: Server | None = None
 
-    def enqueue(self, prefix: str, count: int, *, first: int = 1, more: str = "") -> Sequence[Asked]:
+    def enqueue(
+        self, prefix: str, count: int, *, first: int = 1, more: str = "", tenants: int = TENANTS
+    ) -> Sequence[Asked]:
         """Operations number `first` and following, committed by the thousand; `more` is JSON behind the prompt, as `,"sim":{}`."""
         asked: list[Asked] = []
         for begin in range(first, first + count, _BATCH):
             parameters = {
                 "first": begin,
                 "last": min(first + count, begin + _BATCH) - 1,
-                "tenants": TENANTS,
+                "tenants": tenants,
                 "prefix": prefix,
                 "provider": PROVIDER,
                 "more": more,

@@ -5,9 +5,10 @@ Counters are read when the worker's sessions have ended, for only then are they 
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from coatcheck.bench import lifecycle, witness
-from coatcheck.bench.books import Books, Counters
+from coatcheck.bench.books import TENANTS, Books, Counters
 from coatcheck.bench.figure import Figure
 from coatcheck.bench.ground import Ground
 from coatcheck.bench.idle import settled
@@ -18,47 +19,74 @@ _LEAST = 0.0005
 _COUNTED = "counted; batches grow with the load"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Life:
+    """What one full queue cost: with its enqueues, without them, and in statements by name."""
+
+    whole: Counters
+    worked: Counters
+    statements: Mapping[str, int]
+
+
 def measure(ground: Ground) -> Sequence[Figure]:
-    """Commits, rows, log and statements of one operation, a full queue beforehand."""
+    """Commits, rows, log and statements of one operation, a full queue beforehand: of several tenants, and of one alone."""
+    count = ground.scale.operations
     with ground.books() as books:
-        enqueued, worked, statements = _lived(ground, books)
-        figures = [
-            _figure("commits of an operation, enqueue excluded", worked.transaction_count / _count(ground), "commits"),
-            _figure("rows written for an operation", (enqueued.row_count + worked.row_count) / _count(ground), "rows"),
-            *_log(ground, books, enqueued, worked),
-            _figure("statements of an operation", sum(statements.values()) / _count(ground), "statements"),
-        ]
-        for purpose, count in sorted(statements.items(), key=lambda each: -each[1]):
-            if count / _count(ground) >= _LEAST:
-                figures.append(_figure(f"statements: {purpose}", count / _count(ground), "statements"))
+        several, alone = _lived(ground, books, TENANTS), _lived_bare(ground, books)
+    figures = [
+        _figure(
+            f"commits of an operation, enqueue excluded, {TENANTS} tenants",
+            several.worked.transaction_count / count,
+            "commits",
+        ),
+        _figure(
+            "commits of an operation, enqueue excluded, one tenant", alone.worked.transaction_count / count, "commits"
+        ),
+        _figure("rows written for an operation", several.whole.row_count / count, "rows"),
+        *_log(ground, several.whole, alone.whole),
+        _figure(
+            f"statements of an operation, {TENANTS} tenants", sum(several.statements.values()) / count, "statements"
+        ),
+        _figure("statements of an operation, one tenant", sum(alone.statements.values()) / count, "statements"),
+    ]
+    for name, number in sorted(several.statements.items(), key=lambda each: -each[1]):
+        if number / count >= _LEAST:
+            figures.append(_figure(f"statements: {name}, {TENANTS} tenants", number / count, "statements"))
     return figures
-
-
-def _count(ground: Ground) -> int:
-    return ground.scale.operations
 
 
 def _figure(name: str, value: float, unit: str, limited_by: str = _COUNTED) -> Figure:
     return Figure(name=name, value=value, unit=unit, limited_by=limited_by)
 
 
-def _lived(ground: Ground, books: Books) -> tuple[Counters, Counters, Mapping[str, int]]:
+def _lived(ground: Ground, books: Books, tenants: int) -> _Life:
     """What the server counted of the enqueues and of the work, and which statements the worker ran."""
-    notes = ground.home / "notes.json"
-    command = witness.command(notes, until_idle=True)
+    count, notes = ground.scale.operations, ground.home / "notes.json"
     books.clear()
     with ground.serving() as service:
         before = settled(ground)
         with ground.books() as enqueuing:
-            enqueuing.enqueue("cost", _count(ground))
+            enqueuing.enqueue("cost", count, tenants=tenants)
         between = settled(ground)
-        with ground.working(service, command=command) as hand:
+        with ground.working(service, command=witness.command(notes, until_idle=True)) as hand:
             hand.end()
         after = settled(ground)
-        lifecycle.verified(books, _count(ground))
-        service.check_posts(_count(ground))
+        lifecycle.verified(books, count)
+        service.check_posts(count)
     books.clear()
-    return _less(between, before), _less(after, between), json.loads(notes.read_text())["statements"]
+    statements = json.loads(notes.read_text())["statements"]
+    return _Life(whole=_less(after, before), worked=_less(after, between), statements=statements)
+
+
+def _lived_bare(ground: Ground, books: Books) -> _Life:
+    """The same of one tenant, and without images of pages where the server is ours."""
+    if ground.server is None:
+        return _lived(ground, books, 1)
+    books.set_images(kept=False)
+    try:
+        return _lived(ground, books, 1)
+    finally:
+        books.set_images(kept=True)
 
 
 def _less(after: Counters, before: Counters) -> Counters:
@@ -70,21 +98,20 @@ def _less(after: Counters, before: Counters) -> Counters:
     )
 
 
-def _log(ground: Ground, books: Books, enqueued: Counters, worked: Counters) -> Sequence[Figure]:
+def _log(ground: Ground, imaged: Counters, bare: Counters) -> Sequence[Figure]:
     """With images of whole pages, which a checkpoint brings about, and without: measured where the server is ours, else estimated."""
-    whole = (enqueued.wal_bytes + worked.wal_bytes) / _count(ground)
-    images = (enqueued.image_count + worked.image_count) / _count(ground)
+    count = ground.scale.operations
     if ground.server is None:
-        bare, how = whole - images * _PAGE_BYTES, "estimated at 8 kB for each image of a page"
+        bare_bytes, how = bare.wal_bytes - bare.image_count * _PAGE_BYTES, "estimated at 8 kB for each image of a page"
     else:
-        books.set_images(kept=False)
-        try:
-            enqueued, worked, _ = _lived(ground, books)
-        finally:
-            books.set_images(kept=True)
-        bare, how = (enqueued.wal_bytes + worked.wal_bytes) / _count(ground), "counted with full_page_writes off"
+        bare_bytes, how = bare.wal_bytes, "counted with full_page_writes off"
     return [
-        _figure("log of an operation, with images of pages", whole / 1000, "kB"),
-        _figure("images of pages for an operation", images, "images", "counted; grows with each checkpoint"),
-        _figure("log of an operation, without images", bare / 1000, "kB", how),
+        _figure("log of an operation, with images of pages", imaged.wal_bytes / count / 1000, "kB"),
+        _figure(
+            "images of pages for an operation",
+            imaged.image_count / count,
+            "images",
+            "counted; grows with each checkpoint",
+        ),
+        _figure("log of an operation, without images", bare_bytes / count / 1000, "kB", how),
     ]

@@ -18,7 +18,7 @@ from coatcheck.bench.service import Service
 _ENDLESS = ',"sim":{"processing_s":1000000,"queued_s":0}'
 _WINDOW_S = 3_600
 """Longer than the measurement: all looks are held at once, none is between two windows."""
-_PER_RENDER_S = 0.1
+_PER_RENDER_S = 0.3
 _AT_LEAST_S = 120.0
 _SPARE = 100
 
@@ -76,7 +76,7 @@ def _flown(
 
 def _accepted(ground: Ground, books: Books, count: int) -> None:
     """Have so many more operations accepted."""
-    books.enqueue("endless", count, more=_ENDLESS)
+    books.enqueue("endless", count, more=_ENDLESS, tenants=1)
     until(
         lambda: books.progress().observed_count >= count,
         seams=ground.seams,

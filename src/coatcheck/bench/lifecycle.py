@@ -6,7 +6,7 @@ The service's ledger is compared with the rows at the end: a POST too many, or a
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from coatcheck.bench.books import Books, Lifecycles
+from coatcheck.bench.books import TENANTS, Books, Lifecycles
 from coatcheck.bench.figure import Figure
 from coatcheck.bench.ground import Ground
 from coatcheck.bench.patience import until
@@ -27,30 +27,44 @@ class Lived:
 
 
 def measure(ground: Ground) -> Sequence[Figure]:
-    """Operations per second."""
-    lived = throughput(ground)
-    return [Figure(name="lifecycles, one worker", value=lived.per_s, unit="1/s", limited_by=lived.usage.limit)]
+    """Operations per second, of one tenant alone and of several, who take turns."""
+    alone, several = lived(ground, tenants=1), throughput(ground)
+    return [
+        Figure(name="lifecycles, one worker, one tenant", value=alone.per_s, unit="1/s", limited_by=alone.usage.limit),
+        Figure(
+            name=f"lifecycles, one worker, {TENANTS} tenants",
+            value=several.per_s,
+            unit="1/s",
+            limited_by=several.usage.limit,
+        ),
+    ]
 
 
 def throughput(ground: Ground) -> Lived:
+    """What a worker brings to an end of several tenants; the ground remembers it."""
+    several = lived(ground, tenants=TENANTS)
+    ground.throughput = several.per_s
+    return several
+
+
+def lived(ground: Ground, *, tenants: int) -> Lived:
     """Fill the queue, then let one worker empty it."""
     count = ground.scale.operations
     with ground.books() as books, ground.serving() as service:
         books.clear()
         with ground.working(service) as hand:
             warm(ground, books)
-            books.clear()
             hand.drain()
-        books.enqueue("life", count)
+        books.clear()
+        books.enqueue("life", count, tenants=tenants)
         with ground.working(service) as hand:
             watch = ground.watch(books, worker=hand.pid, service=service.pid)
             finished(ground, books, count)
             usage = watch.usage()
             hand.drain()
-        lived = verified(books, count)
+        all_lived = verified(books, count)
         service.check_posts(count + _WARM)
-    ground.throughput = count / (lived.seconds or usage.seconds)
-    return Lived(per_s=ground.throughput, usage=usage)
+    return Lived(per_s=count / (all_lived.seconds or usage.seconds), usage=usage)
 
 
 def warm(ground: Ground, books: Books) -> None:
