@@ -79,10 +79,11 @@ def at_rest(stage: Stage) -> None:
     until(
         lambda: (
             not stage.rows("select from coatcheck.outbox where parked_at is null and visible_at < coatcheck.due_now()")
-        )
+        ),
+        deadline_s=GOES_ON_WITHIN_S,
     )
     stage.database.move_time(LEASES_OVER_S)
-    until(lambda: stage.one(RESTING)["resting"])
+    until(lambda: stage.one(RESTING)["resting"], deadline_s=GOES_ON_WITHIN_S)
 
 
 def drained(workers: list[Child]) -> None:
