@@ -4,7 +4,9 @@ Each point strikes the same command again, so whoever is struck at the last one 
 """
 
 import inspect
+import json
 import os
+import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -21,7 +23,7 @@ from coatcheck.store.pauses import Pausable
 from faults.child import Child
 from faults.points import points
 from faults.scenes import killed
-from faults.stage import Stage
+from faults.stage import ALWAYS, Stage
 from faults.strike import Strike, written
 from figures import Report
 from reconcile.test_orphans import late
@@ -29,6 +31,8 @@ from store.ground import Ground
 
 WHY = ("--reason", "the customer called", "--actor", "eve")
 OK, FAILED, STALE = 0, 1, 4
+QUIET_AFTER_S = 7200.0
+SPECIFICATION = b'{"prompt": "a red bird"}'
 PROVIDER: LiteralString = "select from coatcheck.providers where name = 'genace' and "
 ACCOUNT: LiteralString = "select from coatcheck.accounts where account = 'genace' and "
 EVENT: LiteralString = "select from coatcheck.history where actor = 'eve' and event = "
@@ -42,7 +46,7 @@ class Command:
     `again`: how the same command ends that is said once more after it took effect.
     """
 
-    prepares: Callable[[Ground], Sequence[str]]
+    prepares: Callable[[Ground, Stage], Sequence[str]]
     effect: LiteralString
     again: int = OK
 
@@ -64,48 +68,89 @@ def uncertain(ground: Ground) -> str:
     return operation_text(operation_id)
 
 
-def set_aside(ground: Ground) -> Sequence[str]:
+def quiet(ground: Ground) -> str:
+    """One in doubt about which nothing can arrive any more."""
+    name = uncertain(ground)
+    ground.database.move_time(QUIET_AFTER_S)
+    return name
+
+
+def found(ground: Ground, stage: Stage) -> Sequence[str]:
+    """One in doubt, and the job that the service made while its POST was open."""
+    operation_id = ground.enqueue("bird")
+    ground.mark(operation_id)
+    create = urllib.request.Request(
+        f"{stage.sim.base_url}/api/v1/jobs",
+        SPECIFICATION,
+        {"Authorization": f"Bearer {ALWAYS['API_KEY']}", "Content-Type": "application/json"},
+    )
+    with urllib.request.urlopen(create) as reply:
+        job = json.loads(reply.read())["job_id"]
+    ground.happen(operation_id, ev.LeaseEnded())
+    return ("reconcile", "adopt", operation_text(operation_id), job, *WHY)
+
+
+def undelivered(ground: Ground, _: Stage) -> Sequence[str]:
+    operation_id = ground.enqueue("bird")
+    ground.succeed(operation_id)
+    ground.happen(operation_id, ev.OutputFailed(index=0, cause="disk_full"))
+    return ("operations", "redeliver", operation_text(operation_id), *WHY)
+
+
+def set_aside(ground: Ground, _: Stage) -> Sequence[str]:
     name = prepared(ground)
     ground.sql("update coatcheck.outbox set parked_at = now(), park_reason = 'lease_count'")
     return ("messages", "resume", f"{name}.0", *WHY)
 
 
-def orphaned(ground: Ground) -> Sequence[str]:
+def orphaned(ground: Ground, _: Stage) -> Sequence[str]:
     late(ground, "bird", "job-1")
     return ("orphans", "resolve", "job-1", "--account", "genace", *WHY)
 
 
-def paused(what: str) -> Callable[[Ground], Sequence[str]]:
-    def prepares(ground: Ground) -> Sequence[str]:
+def paused(what: str) -> Callable[[Ground, Stage], Sequence[str]]:
+    def prepares(ground: Ground, _: Stage) -> Sequence[str]:
         ground.run(pauses.pause(ground.line, "genace", reason="maintenance", actor="ada", what=Pausable(what)))
         return ("providers", "resume", "genace", "--what", what, *WHY)
 
     return prepares
 
 
-def said(*words: str) -> Callable[[Ground], Sequence[str]]:
+def said(*words: str) -> Callable[[Ground, Stage], Sequence[str]]:
     """A command that needs nothing to be there."""
-    return lambda _: words
+    return lambda *_: words
 
 
 TRIED: Mapping[str, Command] = {
     "operations cancel": Command(
-        prepares=lambda ground: ("operations", "cancel", prepared(ground), *WHY),
+        prepares=lambda ground, _: ("operations", "cancel", prepared(ground), *WHY),
         effect=EVENT + "'cancelled'",
         again=FAILED,
     ),
     "operations reobserve": Command(
-        prepares=lambda ground: ("operations", "reobserve", accepted(ground), *WHY),
+        prepares=lambda ground, _: ("operations", "reobserve", accepted(ground), *WHY),
         effect=EVENT + "'reobserve_requested'",
     ),
     "messages resume": Command(prepares=set_aside, effect=EVENT + "'message_resumed'", again=FAILED),
+    "operations redeliver": Command(prepares=undelivered, effect=EVENT + "'redeliver_requested'", again=FAILED),
+    "reconcile adopt": Command(prepares=found, effect=EVENT + "'adopted'", again=STALE),
+    "reconcile prove-absent": Command(
+        prepares=lambda ground, _: ("reconcile", "prove-absent", quiet(ground), *WHY),
+        effect=EVENT + "'proven_absent'",
+        again=STALE,
+    ),
+    "reconcile redispatch": Command(
+        prepares=lambda ground, _: ("reconcile", "redispatch", quiet(ground), "--yes", *WHY),
+        effect=EVENT + "'redispatch_authorised'",
+        again=STALE,
+    ),
     "reconcile write-off": Command(
-        prepares=lambda ground: ("reconcile", "write-off", uncertain(ground), *WHY),
+        prepares=lambda ground, _: ("reconcile", "write-off", uncertain(ground), *WHY),
         effect=EVENT + "'written_off'",
         again=STALE,
     ),
     "reconcile note": Command(
-        prepares=lambda ground: ("reconcile", "note", uncertain(ground), *WHY), effect=EVENT + "'noted'"
+        prepares=lambda ground, _: ("reconcile", "note", uncertain(ground), *WHY), effect=EVENT + "'noted'"
     ),
     "orphans resolve": Command(
         prepares=orphaned, effect="select from coatcheck.remote_jobs where resolved_by = 'eve'", again=STALE
@@ -137,10 +182,6 @@ TRIED: Mapping[str, Command] = {
         effect="select from coatcheck.allowances where tenant_id = 't1' and ceiling = 10",
     ),
 }
-SAVED_ALIKE = {
-    *("operations redeliver", "reconcile adopt", "reconcile prove-absent", "reconcile redispatch"),
-}
-"""These end in the very lines that save the decisions above, and `test_deciding` and `test_adopting` tell what they mean."""
 
 
 def test_every_command_in_a_persons_name_is_tried() -> None:
@@ -151,8 +192,7 @@ def test_every_command_in_a_persons_name_is_tried() -> None:
         in inspect.signature(getattr(import_module(path.partition(":")[0]), path.partition(":")[2])).parameters
     }
     tried = {" ".join(name.split()[:2]) for name in TRIED}
-    assert tried | SAVED_ALIKE == named
-    assert not tried & SAVED_ALIKE
+    assert tried == named
 
 
 @pytest.fixture
@@ -180,7 +220,7 @@ def test_a_command_that_is_killed_took_effect_as_a_whole_or_not_at_all(
     stage: Stage, ground: Ground, name: str, figures: Report
 ) -> None:
     command = TRIED[name]
-    words = command.prepares(ground)
+    words = command.prepares(ground, stage)
     for point in points("C"):
         before = dump(stage)
         killed(runs(stage, words, Strike(point=point)))
