@@ -4,7 +4,6 @@ Each measurement begins with no operation in the database and leaves none; each 
 reaches a worker under measure, but the home that holds the embedded server.
 """
 
-import fcntl
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,8 +23,7 @@ from coatcheck.bench.service import Service
 from coatcheck.bench.telling import Telling
 from coatcheck.bench.usage import SHARED, Reading, Watch
 from coatcheck.config.names import provider_variable
-from coatcheck.devdb import DevPostgres
-from coatcheck.errors import Failed
+from coatcheck.devdb import DevPostgres, alone
 from coatcheck.seams import Seams
 from coatcheck.store.blocking import connected
 from coatcheck.store.schema import migrate_up
@@ -93,7 +91,7 @@ def opened(home: Path, *, url: str | None, scale: Scale, seams: Seams, telling: 
 
     Raises `Failed` while another run uses the same home, `Refused` for a database with operations in it, and what `migrate up` raises.
     """
-    with _alone(home):
+    with alone(home / "bench.lock", "measurement"):
         server = None if url is not None else _server(home / "postgres", seams)
         try:
             place = _named(server) if server is not None else url or ""
@@ -136,17 +134,3 @@ def _leave(url: str, since: datetime) -> None:
     """Somebody's database is left as empty as it was found, with the schema."""
     with books.opened(url) as reader:
         reader.leave(since)
-
-
-@contextmanager
-def _alone(home: Path) -> Iterator[None]:
-    home.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(home, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
-    except BlockingIOError:
-        message = f"expected to be the only measurement in {home}, got another one that runs"
-        raise Failed(message, next="wait for its end, or set another COATCHECK_HOME") from None
-    finally:
-        os.close(descriptor)

@@ -6,11 +6,9 @@ that somebody configured.
 """
 
 import asyncio
-import fcntl
-import os
 import shutil
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,8 +16,7 @@ import psycopg
 from psycopg import sql
 
 from coatcheck.config import Settings
-from coatcheck.devdb import DevPostgres
-from coatcheck.errors import Failed
+from coatcheck.devdb import DevPostgres, alone
 from coatcheck.seams import Seams
 
 _ADMINISTRATION = "postgres"
@@ -46,7 +43,7 @@ class Premises:
 @asynccontextmanager
 async def opened(home: Path, *, seams: Seams) -> AsyncIterator[Premises]:
     """The premises for one run; afterwards the server is stopped. Raises `Failed` while another demo runs in the same home."""
-    with _alone(home):
+    with alone(home / _LOCK, "demo"):
         server = DevPostgres(home, seams=seams, settings=_SERVER)
         try:
             await _uninterrupted(server)
@@ -76,7 +73,7 @@ def remove(home: Path, *, seams: Seams) -> None:
     """
     if not (home / _LOCK).exists():
         return
-    with _alone(home):
+    with alone(home / _LOCK, "demo"):
         DevPostgres(home, seams=seams).remove()
         shutil.rmtree(home)
 
@@ -89,20 +86,6 @@ async def _uninterrupted(server: DevPostgres) -> None:
     except asyncio.CancelledError:
         await asyncio.wait([starting])
         raise
-
-
-@contextmanager
-def _alone(home: Path) -> Iterator[None]:
-    home.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(home / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield
-    except BlockingIOError:
-        message = f"expected to be the only demo in {home}, got another one that runs"
-        raise Failed(message, next="wait for its end, or set another COATCHECK_HOME") from None
-    finally:
-        os.close(descriptor)
 
 
 def _prepare(server: DevPostgres, name: str) -> None:
