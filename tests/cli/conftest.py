@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import postgres
+from cli.several import end_left_at
 from cli.terminal import Terminal, plain_environ
 from coatcheck.sim import ThreadedService, simulated_service
 
@@ -14,14 +15,15 @@ API_KEY = "canary-key-3b1f"
 
 
 @pytest.fixture
-def terminal(database: postgres.Database, tmp_path: Path) -> Terminal:
-    """A terminal whose database is migrated and empty, and in which no provider is configured."""
+def terminal(database: postgres.Database, tmp_path: Path) -> Iterator[Terminal]:
+    """A terminal whose database is migrated and empty, and in which no provider is configured. It leaves no worker process behind."""
     own = {
         "COATCHECK_DATABASE_URL": database.url,
         "COATCHECK_HOME": str(tmp_path / "home"),
         "COATCHECK_SINK": f"file://{tmp_path / 'outputs'}",
     }
-    return Terminal(folder=tmp_path, environ={**plain_environ(), **own})
+    yield Terminal(folder=tmp_path, environ={**plain_environ(), **own})
+    end_left_at(tmp_path / "home")
 
 
 @pytest.fixture

@@ -6,12 +6,15 @@ Waiting takes no time here: what is waited for is written down, and the clock st
 import asyncio
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
 from coatcheck.cli.processes import Processes
+from coatcheck.cli.signals import ORDERS
 from coatcheck.errors import Failed, Refused, Unavailable
 from coatcheck.seams import Clock, Seams
 from waiting import until_async
@@ -48,12 +51,13 @@ class Kept:
             await told
             return code
 
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+        before = {each: signal.getsignal(each) for each in ORDERS}
         try:
             return asyncio.run(course())
         finally:
             # a parent that ends hears nothing more, and this process goes on
-            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            for each, disposition in before.items():
+                signal.signal(each, disposition)
 
     async def _told(self, story: Callable[[], object]) -> None:
         answer = story()
@@ -112,7 +116,16 @@ def test_without_until_idle_one_that_ended_well_is_replaced(folder: Path) -> Non
         kept.processes.drain()
 
     assert kept.ended(story) == 0
-    assert kept.waited == [1, 1]
+    assert kept.waited == [1, 2]
+
+
+@pytest.mark.parametrize("code", [0, 130])
+def test_one_that_ends_well_again_and_again_is_given_up_and_that_is_no_good_end(folder: Path, code: int) -> None:
+    kept = Kept(sh(f"echo >> lives; exit {code}"), OBEDIENT)
+    with pytest.raises(Failed, match=f"process 1 ended 5 times within 60 s with exit code {code}"):
+        kept.ended()
+    assert (folder / "lives").read_text().count("\n") == 5
+    assert (folder / "heard").read_bytes() == b"d"
 
 
 def test_the_worst_end_is_the_end_of_all(folder: Path) -> None:
@@ -151,6 +164,41 @@ def test_sigterm_however_often_drains_and_the_second_interrupt_stops(folder: Pat
     assert (folder / "heard").read_bytes() == b"ddds"
 
 
+LONG_END = """
+import asyncio, sys, threading
+from coatcheck.cli.processes import Processes
+from coatcheck.seams import Seams
+elsewhere = threading.Thread(target=threading.Event().wait, daemon=True)
+elsewhere.start()
+try:
+    code = asyncio.run(Processes([["true"]], until_idle=True, seams=Seams.real()).run())
+    print("leaving", flush=True)
+    sys.stdin.read()
+    print("left", flush=True)
+except KeyboardInterrupt:
+    code = 130
+sys.exit(code)
+"""
+"""A parent that leaves what takes its time, as the embedded server does, with a second thread. It has left at the end of its stdin."""
+
+
+@pytest.mark.parametrize("is_interrupted", [True, False])
+def test_a_long_end_is_interrupted_by_a_person_and_by_no_wish_to_drain(is_interrupted: bool) -> None:
+    command = [sys.executable, "-c", LONG_END]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"leaving\n"
+        process.send_signal(signal.SIGTERM)
+        process.send_signal(signal.SIGHUP)
+        if is_interrupted:
+            process.send_signal(signal.SIGINT)
+            assert (process.stdout.read(), process.wait(60)) == (b"", 130)
+        else:
+            process.stdin.close()
+            assert (process.stdout.read(), process.wait(60)) == (b"left\n", 0)
+
+
 def test_the_third_interrupt_ends_who_does_not_listen(folder: Path) -> None:
     kept = Kept(sh("touch begun; exec sleep 60"))
 
@@ -164,13 +212,12 @@ def test_the_third_interrupt_ends_who_does_not_listen(folder: Path) -> None:
 
 
 def test_processes_hear_no_signal_before_they_listen(folder: Path) -> None:
-    """One that comes in their first moments waits: both are held back in the program that was started."""
+    """One that comes in their first moments waits: all are held back in the program that was started."""
     kept = Kept(("cp", "/proc/self/status", "status"), until_idle=True)
     assert kept.ended() == 0
     (line,) = [each for each in (folder / "status").read_text().splitlines() if each.startswith("SigBlk")]
     held = int(line.split()[1], 16)
-    assert held & (1 << signal.SIGINT - 1)
-    assert held & (1 << signal.SIGTERM - 1)
+    assert [held & (1 << each - 1) > 0 for each in ORDERS] == [True, True, True]
     assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == set()
 
 

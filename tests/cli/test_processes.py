@@ -7,20 +7,17 @@ import signal
 import socket
 import subprocess
 import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import datetime
 from itertools import count
-from pathlib import Path
 
 import pytest
 
 import postgres
-from cli.terminal import COATCHECK, Running, Terminal
+from cli.several import READY, in_a_group_of_its_own, lives, narrow, pids, ready
+from cli.terminal import COATCHECK, Terminal
 from coatcheck.sim import ThreadedService
 from waiting import until
 
-READY = re.compile(r"^ready \S+\.(\d+)$", re.MULTILINE)
 LEASES_OVER_S = 120.0
 RENDER_S = 0.6
 LINES = ("marks", "money", "looks", "reads", "leases", "aside")
@@ -30,27 +27,6 @@ SPECIFICATION = json.dumps({"prompt": "a red coat", "sim": {"queued_s": 0, "proc
 def enqueue(terminal: Terminal, number: int) -> str:
     operation_id: str = terminal.enqueue(f"k{number}", given=SPECIFICATION)["operation_id"]
     return operation_id
-
-
-def pids(running: Running) -> list[tuple[int, int]]:
-    """Every process that it said it started: its number and the system's."""
-    records = [json.loads(line) for line in running.err.read_text().splitlines() if line.startswith("{")]
-    return [(each["process_number"], each["pid"]) for each in records if each["event"] == "process started"]
-
-
-def lives(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
-
-
-def ready(running: Running, times: int = 2) -> list[str]:
-    """The numbers of those who said that they are ready, once so many have."""
-    until(lambda: len(READY.findall(running.err.read_text())) >= times or running.process.poll() is not None)
-    found = READY.findall(running.err.read_text())
-    assert len(found) >= times, running.err.read_text()
-    return found
 
 
 def one(database: postgres.Database, statement: str) -> int:
@@ -214,6 +190,23 @@ def test_a_number_that_cannot_be_is_refused(provided: Terminal, words: tuple[str
     assert told in ended.error["message"]
 
 
+@pytest.mark.parametrize("stdin", [subprocess.DEVNULL, None], ids=["no pipe", "none at all"])
+def test_a_number_without_a_parent_is_refused(provided: Terminal, stdin: int | None) -> None:
+    words = [*COATCHECK, "worker", "--number", "1", "--json"]
+    shell = ["sh", "-c", 'exec "$@" <&-', "sh"] if stdin is None else []
+    ended = subprocess.run([*shell, *words], stdin=stdin, capture_output=True, env=dict(provided.environ), check=False)
+    assert (ended.returncode, ended.stdout) == (2, b"")
+    assert "got a stdin that is no pipe" in json.loads(ended.stderr)["message"]
+
+
+def test_a_number_for_several_processes_is_refused(provided: Terminal) -> None:
+    """Its pipe would be heard by nobody."""
+    words = [*COATCHECK, "worker", "--number", "1", "--processes", "2", "--json"]
+    ended = subprocess.run(words, input=b"", capture_output=True, env=dict(provided.environ), check=False)
+    assert ended.returncode == 2
+    assert "got --processes 2" in json.loads(ended.stderr)["message"]
+
+
 def test_a_role_that_may_never_have_so_many_connections_is_refused_with_the_sum(
     provided: Terminal, database: postgres.Database
 ) -> None:
@@ -231,32 +224,6 @@ def test_a_role_that_may_never_have_so_many_connections_is_refused_with_the_sum(
     finally:
         with database.connect() as connection:
             connection.execute(f"drop role {role}".encode())
-
-
-def narrow(terminal: Terminal) -> Terminal:
-    """One POST at a time for each process, so that both have one."""
-    return Terminal(folder=terminal.folder, environ={**terminal.environ, "COATCHECK_CONCURRENCY__DISPATCH": "1"})
-
-
-@contextmanager
-def in_a_group_of_its_own(terminal: Terminal, *words: str) -> Iterator[Running]:
-    """A command that is started as a terminal starts it, in a process group that is signalled as a whole."""
-    out, err = (terminal.folder / f"{words[0]}.{name}" for name in ("out", "err"))
-    with out.open("wb") as stdout, err.open("wb") as stderr:
-        process = subprocess.Popen(
-            [*COATCHECK, *words],
-            stdin=subprocess.DEVNULL,
-            stdout=stdout,
-            stderr=stderr,
-            env=dict(terminal.environ),
-            cwd=terminal.folder,
-            process_group=0,
-        )
-        try:
-            yield Running(process=process, out=out, err=err)
-        finally:
-            process.kill()
-            process.wait()
 
 
 def free_ports() -> int:

@@ -157,7 +157,7 @@ MUTANTS = (
     Mutant(
         broken="a terminal's interrupt is the parent's alone to count",
         path="cli/obeying.py",
-        old="        signal.signal(signal.SIGINT, signal.SIG_IGN)\n",
+        old="        for each in (signal.SIGINT, signal.SIGHUP):\n            signal.signal(each, signal.SIG_IGN)\n",
         new="        self._loop.add_signal_handler(signal.SIGINT, self._obey, Order.STOP)\n",
         killers=(
             "tests/cli/test_processes.py::test_an_interrupt_from_a_terminal_is_counted_once_and_sigterm_however_often_only_drains",
@@ -173,7 +173,7 @@ MUTANTS = (
     Mutant(
         broken="a process that dies again and again is given up",
         path="cli/restarts.py",
-        old="        return None if recent_count >= DEATHS else ",
+        old="        return None if recent_count >= ENDS else ",
         new="        return ",
         killers=(
             "tests/cli/test_restarts.py::test_deaths_in_a_row_are_waited_for_longer_each_time_until_it_is_given_up",

@@ -6,10 +6,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from coatcheck.cli.lifeline import Lifeline, Order
+from coatcheck.cli.signals import ORDERS
 from coatcheck.seams import Seams
-
-ORDERS = (signal.SIGINT, signal.SIGTERM)
-"""Signals by which workers are told to end. A process begins with them held back: one that came in its first moments would kill it."""
 
 
 class Child:
@@ -61,14 +59,12 @@ class Child:
         return self._code
 
 
-def deafen() -> None:
-    """From now on signals wait: for a process that has done all that it was told and only ends, which one more must not make a death."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, ORDERS)
-
-
 @contextmanager
 def _held_back() -> Iterator[None]:
-    """For the length of a block signals wait, and a process that is begun in it has them wait until it says otherwise."""
+    """For the length of a block signals wait, and a process that is begun in it has them wait until it says otherwise.
+
+    One that came in its first moments would kill it.
+    """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ORDERS)
     try:
         yield

@@ -5,6 +5,7 @@
 
 import json
 import os
+import select
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from typing import Self
 
 from cyclopts import CycloptsError, UnknownCommandError
 
+from coatcheck.cli.output import say
 from coatcheck.cli.visible import visible
 from coatcheck.errors import CoatcheckError, Failed, MissingExtra, Refused
 
@@ -61,7 +63,7 @@ class Ends:
     ) -> bool:
         if error is None or isinstance(error, SystemExit | GeneratorExit):
             return False
-        if isinstance(error, BrokenPipeError):
+        if isinstance(error, BrokenPipeError) and _is_unread(sys.stdout.fileno()):
             # Whoever read our output has seen enough. Python must not find out at its exit, when it would complain.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return True
@@ -98,7 +100,7 @@ def report(ending: Ending, *, as_json: bool) -> None:
         line = json.dumps({"code": ending.code, "message": ending.message, "next": ending.next})
     else:
         line = "\n".join([f"coatcheck: {_lines(ending.message)}", *([_lines(ending.next)] if ending.next else [])])
-    print(line, file=sys.stderr, flush=True)
+    say(line)
 
 
 def unforeseen(error: BaseException) -> Ending:
@@ -113,6 +115,13 @@ def unforeseen(error: BaseException) -> Ending:
         next="this is a defect of coatcheck; report it with the command that showed it",
         exit_code=1,
     )
+
+
+def _is_unread(descriptor: int) -> bool:
+    """Whether whoever read there hung up. Another pipe that broke is no end of an output, and not a good one."""
+    looking = select.poll()
+    looking.register(descriptor, 0)
+    return any(seen & (select.POLLERR | select.POLLHUP) for _, seen in looking.poll(0))
 
 
 def _usage(error: CycloptsError) -> Ending:

@@ -5,6 +5,7 @@ who could keep the pipe open.
 """
 
 import os
+import stat
 from contextlib import suppress
 from enum import Enum
 from typing import IO
@@ -47,3 +48,8 @@ def heard(descriptor: int) -> Order | None:
     if not told:
         return None
     return Order.STOP if Order.STOP.value in told else Order.DRAIN
+
+
+def is_line(stdin: IO[str] | None) -> bool:
+    """Whether what a process was given as its stdin, None without any, can be the end of such a pipe."""
+    return stdin is not None and stat.S_ISFIFO(os.fstat(stdin.fileno()).st_mode)

@@ -4,43 +4,44 @@ import asyncio
 import logging
 import signal
 import sys
+from functools import partial
 
-from coatcheck.cli.child import ORDERS
 from coatcheck.cli.lifeline import Order, heard
 from coatcheck.cli.output import say
+from coatcheck.cli.signals import ORDERS, heed, heeded
 from coatcheck.workers.loop import Worker
 
 logger = logging.getLogger(__name__)
 
 
 def obey_signals(running: Worker) -> None:
-    """SIGTERM and the first interrupt drain it, the second one stops it."""
+    """SIGTERM, the end of its terminal and the first interrupt drain it, the second interrupt stops it."""
     loop = asyncio.get_running_loop()
 
     def stop() -> None:
-        say("stopping at once")
         running.stop()
+        say("stopping at once")
         # whoever interrupts once more wants the process gone, whatever it still waits for
         loop.remove_signal_handler(signal.SIGINT)
         signal.signal(signal.SIGINT, signal.SIG_DFL)
 
     def drain() -> None:
-        say("draining: dispatches that have begun are finished, the rest is given back")
         running.drain()
+        say("draining: dispatches that have begun are finished, the rest is given back")
 
     def interrupt() -> None:
         drain()
         loop.add_signal_handler(signal.SIGINT, stop)
 
-    loop.add_signal_handler(signal.SIGTERM, drain)
+    heed(heeded(), drain)
     loop.add_signal_handler(signal.SIGINT, interrupt)
 
 
 class Parent:
     """What a parent asks of this process, heard from the first moment on; that it is gone counts as a wish to drain.
 
-    Before there is a worker nothing is leased, so an order ends the course at once: `early` is that order. An interrupt is the parent's to
-    count, as a terminal sends it to all. Make it inside the task whose course it may end.
+    Before there is a worker nothing is leased, so an order ends the course at once: `early` is that order. An interrupt and a hangup
+    are the parent's to count and to pass on, as a terminal sends them to all. Make it inside the task whose course it may end.
     """
 
     def __init__(self) -> None:
@@ -50,8 +51,9 @@ class Parent:
         self._loop = asyncio.get_running_loop()
         self._lifeline = sys.stdin.fileno()
         self._loop.add_reader(self._lifeline, self._hear)
-        self._loop.add_signal_handler(signal.SIGTERM, self._obey, Order.DRAIN)
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        heed([signal.SIGTERM], partial(self._obey, Order.DRAIN))
+        for each in (signal.SIGINT, signal.SIGHUP):
+            signal.signal(each, signal.SIG_IGN)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, ORDERS)
 
     def directs(self, running: Worker) -> None:

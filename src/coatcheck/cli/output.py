@@ -8,6 +8,7 @@ import json
 import math
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import singledispatch
@@ -32,8 +33,9 @@ def flush() -> None:
 
 
 def say(text: str) -> None:
-    """Talk goes to stderr."""
-    print(text, file=sys.stderr, flush=True)
+    """Talk goes to stderr. Whoever hung up there misses it, and what is talked about goes on, as with a log."""
+    with suppress(OSError):
+        print(text, file=sys.stderr, flush=True)
 
 
 @singledispatch

@@ -1,7 +1,7 @@
 """Several worker processes of one command: a parent that works on nothing itself starts them, passes on what it is told, starts anew who died.
 
-However the parent ends, its processes drain and end, too (`lifeline`). They are in its process group, so an interrupt from a terminal reaches
-all of them: they take no notice of it, and the parent alone counts. It opens no connection.
+However the parent ends, its processes drain and end, too (`lifeline`). They are in its process group, so an interrupt from a terminal, or
+its end, reaches all of them: they take no notice of it, and the parent alone counts and passes on. It opens no connection.
 """
 
 import asyncio
@@ -10,11 +10,12 @@ import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from coatcheck.cli.child import Child, deafen
+from coatcheck.cli.child import Child
 from coatcheck.cli.ends import INTERRUPTED
 from coatcheck.cli.lifeline import Order
 from coatcheck.cli.output import say
-from coatcheck.cli.restarts import DEATHS, WITHIN_S, Restarts
+from coatcheck.cli.restarts import ENDS, WITHIN_S, Restarts
+from coatcheck.cli.signals import deafen, heed, heeded
 from coatcheck.errors import CoatcheckError, Failed, Refused, Unavailable
 from coatcheck.seams import Seams
 
@@ -34,13 +35,16 @@ class _End:
 
     @property
     def exit_code(self) -> int:
-        """As a command's: a process that was killed failed."""
-        return self.code if self.code in _GRAVITY else Failed.exit_code
+        """As a command's: a process that was killed failed, and so did one that would not stay, however well it ended."""
+        is_good = self.code in (0, INTERRUPTED)
+        return self.code if self.code in _GRAVITY and not (is_good and self.is_given_up) else Failed.exit_code
 
     @property
     def words(self) -> str:
         """For people."""
-        again = f" {DEATHS} times within {WITHIN_S:g} s" if self.is_given_up and self.exit_code == 1 else ""
+        again = (
+            f" {ENDS} times within {WITHIN_S:g} s" if self.is_given_up and self.exit_code == Failed.exit_code else ""
+        )
         return f"process {self.number} ended{again} with {told(self.code)}"
 
 
@@ -62,11 +66,13 @@ class Processes:
         """Until all have ended; 0 or 130. Raises what the worst of their exit codes stands for."""
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGCHLD, self._see)
-        loop.add_signal_handler(signal.SIGTERM, self.drain)
+        heed(heeded(), self.drain)
         loop.add_signal_handler(signal.SIGINT, self._interrupted)
         kept = (self._kept(number, command) for number, command in enumerate(self._commands, 1))
-        ends = await asyncio.gather(*kept)
-        deafen()
+        try:
+            ends = await asyncio.gather(*kept)
+        finally:
+            deafen()
         return INTERRUPTED if self._interrupt_count > 1 else _concluded(ends)
 
     def drain(self) -> None:
@@ -127,7 +133,7 @@ class Processes:
         return code
 
     def _given_up(self, number: int, code: int) -> _End:
-        """A process that dies again and again, or is refused: the others drain, and whoever supervises the command hears of it."""
+        """A process that ends again and again, or is refused: the others drain, and whoever supervises the command hears of it."""
         end = _End(number=number, code=code, is_given_up=True)
         logger.critical("process given up", extra={"process_number": number, "how": end.words})
         self.drain()

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 from coatcheck.app.health import health
 from coatcheck.app.workplace import worker_of
-from coatcheck.cli.child import deafen
 from coatcheck.cli.course import Course
 from coatcheck.cli.ends import INTERRUPTED
 from coatcheck.cli.lifeline import Order
 from coatcheck.cli.obeying import Parent, obey_signals
 from coatcheck.cli.output import say
+from coatcheck.cli.signals import deafen
 from coatcheck.config import Settings
 from coatcheck.seams import Ids, Seams
 
@@ -40,8 +40,7 @@ async def run(settings: Settings, url: str, seams: Seams, course: Course) -> int
             raise
         return INTERRUPTED if parent.early is Order.STOP else 0
     finally:
-        if parent is not None:
-            deafen()
+        deafen()
 
 
 async def _worked(settings: Settings, url: str, seams: Seams, course: Course, parent: Parent | None) -> int:

@@ -13,6 +13,7 @@ from coatcheck.app.roles import ROLES
 from coatcheck.cli import logs
 from coatcheck.cli.course import Course
 from coatcheck.cli.descriptors import raise_limit
+from coatcheck.cli.lifeline import is_line
 from coatcheck.cli.options import AsJson
 from coatcheck.cli.output import say
 from coatcheck.cli.processes import Processes
@@ -58,7 +59,7 @@ def worker(
     as_json: AsJson = False,
 ) -> int:
     """Dispatch, observe, deliver and reconcile. Says `ready` with the worker's name on stderr once it leases."""
-    _check_processes(processes, health_port)
+    _check_processes(processes, health_port, number)
     chosen = _roles(roles)
     settings, seams = load_settings(), Seams.real()
     _check(settings, seams, chosen)
@@ -78,11 +79,17 @@ def worker(
         return asyncio.run(Processes(commands, until_idle=until_idle, seams=seams).run())
 
 
-def _check_processes(processes: int, port: int | None) -> None:
+def _check_processes(processes: int, port: int | None, number: int | None) -> None:
     if not 1 <= processes <= _MOST_PROCESSES:
         raise Refused(
             f"--processes: expected 1 to {_MOST_PROCESSES}, got {processes}",
             next="one for each processor is a good beginning",
+        )
+    if number is not None and (processes > 1 or not is_line(sys.stdin)):
+        got = f"--processes {processes}" if processes > 1 else "a stdin that is no pipe"
+        raise Refused(
+            f"--number: expected a process that its parent tells on stdin what to do, got {got}",
+            next="leave --number out; `coatcheck worker --processes N` gives it to each of its processes",
         )
     last = _LAST_PORT - processes + 1
     if port is not None and not 0 <= port <= last:
