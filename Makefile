@@ -6,16 +6,13 @@ BIN := .venv/bin
 # Many tests wait for processes and leases: one more than the cores keeps these busy.
 JOBS ?= 3
 PYTEST := python -m pytest -n $(JOBS)
-# What says something new about another version of PostgreSQL: its SQL, its locks, its crashes, and one worker on top.
+# What says something new about another version of PostgreSQL, and what a pooler could spoil: SQL and locks, guarded writes and leases, crashes,
+# enqueues on borrowed connections, decisions, workers that are killed, and one worker on top.
 ON_15 := $(addprefix tests/store/test_,$(addsuffix .py,statements schema roles mark conclude snapshot deliver decide history failover \
-	deadlocks plans allowances settlement committer_on_a_server)) tests/queue tests/enqueue \
-	tests/faults/test_database_outages.py tests/faults/test_restored.py tests/store/test_whereabouts.py tests/store/test_budgets.py \
-	tests/cli/test_worker.py
-# What a pooler could spoil: guarded writes and leases, enqueues on borrowed connections, decisions, and workers that are killed.
-POOLED := $(addprefix tests/,$(addsuffix .py,$(addprefix store/test_,mark conclude snapshot deliver decide failover resolution replaying \
-	committer_on_a_server deadlocks) $(addprefix queue/test_,claim leases lookups renewal) \
-	$(addprefix enqueue/test_,borrowed_transactions foreign_habits) \
-	$(addprefix reconcile/test_,deciding unseen_commits) operating/test_cancelling faults/test_kills cli/test_worker))
+	deadlocks plans allowances settlement committer_on_a_server whereabouts budgets resolution replaying)) tests/queue tests/enqueue \
+	$(addprefix tests/faults/test_,$(addsuffix .py,database_outages restored kills)) \
+	$(addprefix tests/reconcile/test_,$(addsuffix .py,deciding unseen_commits)) tests/operating/test_cancelling.py tests/cli/test_worker.py
+POOLED := tests/store tests/queue tests/enqueue tests/reconcile tests/operating tests/faults/test_kills.py tests/cli/test_worker.py
 # What takes its time: every byte cut, servers of their own, real waits. Run it after a change to what it watches, and before a release.
 LAB := tests/store/test_cut_commits.py tests/store/test_unconfirmed_commits.py tests/store/test_allowance_races.py \
 	tests/store/test_migrations_killed.py tests/store/test_migrations_under_load.py tests/faults/test_spool.py \
@@ -65,16 +62,18 @@ check: ## lint, format, types, import directions
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
 
-test-system: ## the database tests again, on Debian's PostgreSQL 15; root installs it, others are told the package
+test-system: ## the database tests again, on Debian's PostgreSQL 15 and through PgBouncer; what is missing is fetched or named
 	@scripts/postgresql-15
-	@scripts/set-up dev
-	@$(BIN)/$(PYTEST) --pg 15 $(ON_15)
-
-pooler: ## a broad part of the tests through PgBouncer in transaction mode, which is fetched where the machine has none
 	@scripts/pgbouncer
 	@scripts/set-up dev
-	@$(BIN)/$(PYTEST) --pooler $(POOLED)
+	@$(BIN)/$(PYTEST) --pg 15 --pooler $(ON_15)
+	@$(BIN)/$(PYTEST) --pg 15 --unpooled $(ON_15)
 	@$(BIN)/$(PYTEST) tests/faults/test_pgbouncer.py
+
+pooler: ## all tests of the store, queue, enqueues and decisions through PgBouncer in transaction mode, on the newest PostgreSQL
+	@scripts/pgbouncer
+	@scripts/set-up dev
+	@$(BIN)/$(PYTEST) --pooler $(POOLED) $(addprefix --ignore=,$(LAB))
 
 matrix: ## make test on each Python that is here, of 3.11 to 3.14
 	@scripts/matrix -n $(JOBS) -q -m "not system"

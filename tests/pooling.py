@@ -50,13 +50,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--pooler", action="store_true", help="lead every test to its database through PgBouncer in transaction mode"
     )
+    parser.addoption("--unpooled", action="store_true", help="run only what --pooler leaves out")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what cannot be pooled."""
-    if not config.getoption("--pooler"):
+    """Leave out what cannot be pooled, or all else."""
+    pooled, unpooled = config.getoption("--pooler"), config.getoption("--unpooled")
+    if not pooled and not unpooled:
         return
-    out = [item for item in items if item.nodeid.startswith(tuple(LEFT_OUT))]
+    out = [item for item in items if item.nodeid.startswith(tuple(LEFT_OUT)) is pooled]
     config.hook.pytest_deselected(items=out)
     items[:] = [item for item in items if item not in out]
 
