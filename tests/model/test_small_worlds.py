@@ -6,6 +6,8 @@ mark, jobs of others that are named, a deadline, and messages parked for their l
 in the smaller ones, in the laboratory in the wide ones, too.
 """
 
+import time
+
 import pytest
 
 from figures import Report, Scale
@@ -34,21 +36,24 @@ IN_THE_LAB = {
     "lost answers and jobs of others": Bounds(crashes=1, lost_answers=1, decisions=1, strays=1),
     "three workers and a decision": Bounds(lease_ends=1, decisions=1, workers=3),
 }
-STATES, STATES_IN_THE_LAB = 350_000, 1_500_000
-"""At least so many in all."""
+STATES, STATES_IN_THE_LAB = 100_000, 1_000_000
+"""At least so many in the largest world: those of different bounds overlap, so a sum would say less."""
 
 
 @pytest.mark.timeout(900)
 def test_no_order_of_events_breaks_a_promise(figures: Report, lab_scale: Scale) -> None:
-    counts = []
+    counts, took_s = [], []
     further = lab_scale(ci=0, lab=len(IN_THE_LAB))
     for name, bounds in [*BOUNDS.items(), *list(IN_THE_LAB.items())[:further]]:
+        began_s = time.process_time()
         found = explore(SOUND, bounds, limit=LIMIT)
+        took_s.append(time.process_time() - began_s)
         assert found.broken is None, f"{name}: {found}"
         assert found.closed, f"{name}: {found}"
         counts.append(found.states)
-    assert sum(counts) >= lab_scale(ci=STATES, lab=STATES_IN_THE_LAB)
+    assert max(counts) >= lab_scale(ci=STATES, lab=STATES_IN_THE_LAB)
     figures("model states of the largest world", max(counts))
+    figures("model CPU seconds of the largest world", round(took_s[counts.index(max(counts))]))
     figures("model states looked at, some of them in more than one world", sum(counts))
 
 
