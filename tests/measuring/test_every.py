@@ -45,7 +45,29 @@ def test_an_interrupted_run_leaves_nothing_behind(number: signal.Signals, tmp_pa
     assert running_in(folder) == []
 
 
+@pytest.mark.timeout(600)
+def test_of_a_killed_run_nobody_works_on_and_the_next_one_clears_the_rest_away(tmp_path: Path) -> None:
+    process = subprocess.Popen([*COMMAND, "kill", *SMALL], env=environment(tmp_path), cwd=tmp_path)
+    folder = tmp_path / "bench"
+    until(lambda: len(list(folder.glob("worker-*.log"))) == 2 or process.poll() is not None, deadline_s=240)
+    process.kill()
+    assert process.wait() == -signal.SIGKILL
+    until(lambda: all("postgres" in line for line in running_in(folder)), deadline_s=60)
+    assert running_in(folder)
+    ended = measured(tmp_path, "idle")
+    assert ended.code == 0, ended.error
+    assert list(tmp_path.iterdir()) == []
+    assert running_in(folder) == []
+
+
 def running_in(folder: Path) -> list[str]:
-    """Processes whose folder of work it is, or was."""
-    listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
-    return [line for line in listed.splitlines() if str(folder) in line]
+    """The command lines of processes that work in it, or are told of it."""
+    listed = subprocess.run(["ps", "-eo", "pid,args"], capture_output=True, text=True, check=True).stdout
+    return [line for line in listed.splitlines() if str(folder) in f"{line} {working_folder(line.split()[0])}"]
+
+
+def working_folder(pid: str) -> str:
+    try:
+        return str(Path(f"/proc/{pid}/cwd").readlink())
+    except OSError:
+        return ""

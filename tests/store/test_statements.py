@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import psycopg
@@ -17,6 +18,10 @@ ROOT = SOURCE / "sql" / "statements"
 FILES = sorted(path for path in ROOT.rglob("*.sql") if path.parent.name != "parts")
 PARTS = sorted((ROOT / "parts").glob("*.sql"))
 CALL = re.compile(r"statement\(\s*\"(\w+)\",\s*(f?)\"([\w{}]+)\"")
+COMMANDS = {"alter", "checkpoint", "lock", "truncate", "vacuum"}
+"""What a server runs but cannot prepare."""
+SINCE = {"flushed": 16}
+"""Which version of PostgreSQL has what a statement reads, where not all have it."""
 PARAMETER = re.compile(r"%\((\w+)\)s(::[\w\[\]]+)?")
 
 
@@ -26,6 +31,10 @@ def named(paths: list[Path]) -> pytest.MarkDecorator:
 
 def text(path: Path) -> str:
     return statement(path.parent.name, path.stem)
+
+
+def is_command(path: Path) -> bool:
+    return re.sub(r"--[^\n]*\n", "", path.read_text()).split()[0] in COMMANDS
 
 
 def callers(path: Path) -> list[str]:
@@ -49,7 +58,7 @@ def schema(template: postgres.Template) -> Iterator[psycopg.Connection[TupleRow]
         yield connection
 
 
-@named(FILES)
+@named([path for path in FILES if path.stem not in SINCE and not is_command(path)])
 def test_every_statement_can_be_prepared_with_all_its_parameters_typed(
     path: Path, schema: psycopg.Connection[TupleRow]
 ) -> None:
@@ -67,6 +76,26 @@ def test_every_statement_can_be_prepared_with_all_its_parameters_typed(
         ).fetchone() or ((),)
         assert len(types) == len(numbers)
         assert "unknown" not in types
+
+
+@named([path for path in FILES if path.stem in SINCE])
+def test_a_statement_for_newer_servers_can_be_prepared_there_and_nowhere_else(
+    path: Path, schema: psycopg.Connection[TupleRow]
+) -> None:
+    with schema.transaction(force_rollback=True):
+        probe = f"prepare newer as {text(path)}".encode()
+        if schema.info.server_version >= SINCE[path.stem] * 10_000:
+            schema.execute(probe)
+        else:
+            with pytest.raises(psycopg.errors.UndefinedTable):
+                schema.execute(probe)
+
+
+@named([path for path in FILES if is_command(path)])
+def test_every_command_is_understood(path: Path, schema: psycopg.Connection[TupleRow]) -> None:
+    """And has no parameters. What may not be run within a transaction is refused for that alone."""
+    with schema.transaction(force_rollback=True), suppress(psycopg.errors.ActiveSqlTransaction):
+        schema.execute(text(path).encode())
 
 
 @named(FILES)

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 import psycopg
@@ -18,30 +17,17 @@ PROVIDER = "bench"
 TENANTS = 3
 """Several, because that is what the product is for: a worker that serves several begins less at once, so that none waits for another's crowd."""
 _BATCH = 1_000
-_FROM_18 = "select sum(fsync_time)::float8 / 1000 from pg_stat_io where object = 'wal'"
-_BEFORE_18 = "select (to_jsonb(wal) ->> 'wal_sync_time')::float8 / 1000 from pg_stat_wal as wal"
 _18 = 180_000
 _POSTGRES = ("postgres", "postmaster")
-_FILLED = (
-    "operations",
-    "specifications",
-    "outbox",
-    "dispatches",
-    "remote_jobs",
-    "snapshots",
-    "deliveries",
-    "history",
-    "incidents",
-)
-_CLEARED = f"truncate {', '.join(f'coatcheck.{name}' for name in _FILLED)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
-    """What PostgreSQL this is; `pid` of its first process, where it runs on this machine and that can be seen."""
+    """What PostgreSQL this is; `is_timed`: flushes are. `pid` of its first process, where it runs on this machine and that can be seen."""
 
     version: str
     version_number: int
+    is_timed: bool
     pid: int | None
 
 
@@ -125,34 +111,48 @@ class Books:
 
     def analyze(self) -> None:
         """Let the planner know, as autovacuum would a little later."""
-        self._connection.execute("vacuum (analyze) coatcheck.operations, coatcheck.specifications, coatcheck.outbox")
+        self._connection.execute(statement("bench", "analyze").encode())
+
+    def has_schema(self) -> bool:
+        """Whether any version of coatcheck's schema is there."""
+        found: bool = self._rows(statement("bench", "has_schema"))[0]["has_schema"]
+        return found
 
     def check_unused(self) -> None:
-        """Raises `Refused` for a database that somebody uses."""
-        (row,) = self._rows(statement("bench", "is_used"))
-        if row["has_operations"] or row["has_workers"]:
-            found = "operations in it" if row["has_operations"] else "a worker that reported a moment ago"
+        """Raises `Refused` for a database that somebody uses, of whatever version its schema is."""
+        (row,) = self._rows(statement("bench", "is_used"), {"provider": PROVIDER})
+        signs = {
+            "has_operations": "operations in it",
+            "has_workers": "a worker that reported a moment ago",
+            "has_provider": f"a provider or an account named {PROVIDER}",
+        }
+        found = [sign for name, sign in signs.items() if row[name]]
+        if found:
             raise Refused(
-                f"expected a database without operations and workers, got one with {found}: a measurement clears its tables",
+                f"expected a database that nobody uses, got one with {found[0]}: a measurement clears its tables",
                 next="name an empty database, or leave --database-url out: then it is an embedded one",
             )
 
     def clear(self) -> None:
-        """Forget the operations that were measured."""
-        self._connection.execute(_CLEARED.encode())
+        """Forget the operations that were measured. Raises `Refused`, and forgets nothing, where there are others by now."""
+        with self._connection.transaction():
+            self._clear()
 
-    def leave(self, since: datetime) -> None:
-        """Forget them, the name that they were sent to, and the workers that began since then."""
-        self.clear()
-        self._connection.execute("delete from coatcheck.providers where name = %s", (PROVIDER,))
-        self._connection.execute("delete from coatcheck.accounts where account = %s", (PROVIDER,))
-        self._connection.execute("delete from coatcheck.workers where started_at >= %s", (since,))
+    def leave(self, incarnations: Sequence[str]) -> None:
+        """Forget them, the name that they were sent to, and these workers. Raises as `clear` does."""
+        with self._connection.transaction():
+            self._clear()
+            parameters = {"provider": PROVIDER, "incarnations": list(incarnations)}
+            self._connection.execute(statement("bench", "forget").encode(), parameters)
 
-    def now(self) -> datetime:
-        """By the server's clock."""
-        (row,) = self._rows("select now() as now")
-        now: datetime = row["now"]
-        return now
+    def _clear(self) -> None:
+        self._connection.execute(statement("bench", "hold").encode())
+        if self._rows(statement("bench", "strangers"), {"provider": PROVIDER})[0]["has_strangers"]:
+            raise Refused(
+                "expected no operations but the measurement's, got others by now: somebody uses this database; nothing was cleared",
+                next=f"measure on a database of its own; in this one what was sent to the provider {PROVIDER} is the measurement's",
+            )
+        self._connection.execute(statement("bench", "clear").encode())
 
     def counters(self) -> Counters:
         """What is counted by now."""
@@ -193,6 +193,7 @@ class Books:
             self._server = Server(
                 version=row["version"],
                 version_number=row["version_number"],
+                is_timed=row["is_timed"],
                 pid=None if backend is None else processes.parent(backend),
             )
         return self._server
@@ -204,19 +205,19 @@ class Books:
 
     def flushed_s(self) -> float | None:
         """Seconds that flushes of the log took so far; None where the server does not time them."""
-        (timed,) = self._rows("select current_setting('track_wal_io_timing')::boolean as is_timed")
-        if not timed["is_timed"]:
+        server = self.server()
+        if not server.is_timed:
             return None
-        text = _FROM_18 if self.server().version_number >= _18 else _BEFORE_18
-        (row,) = self._rows(text)
-        seconds: float | None = next(iter(row.values()))
+        is_counted_there = server.version_number >= _18
+        text = statement("bench", "flushed") if is_counted_there else statement("bench", "flushed_before_18")
+        seconds: float | None = self._rows(text)[0]["seconds"]
         return seconds
 
     def set_images(self, *, kept: bool) -> None:
         """Whether the log keeps images of whole pages. Of the whole server: only where that is ours."""
-        self._connection.execute(f"alter system set full_page_writes = {'on' if kept else 'off'}".encode())
-        self._connection.execute("select pg_reload_conf()")
-        self._connection.execute("checkpoint")
+        text = statement("bench", "keep_images") if kept else statement("bench", "omit_images")
+        for each in (text, statement("bench", "reload"), statement("bench", "checkpoint")):
+            self._connection.execute(each.encode())
 
     def _rows(self, text: str, parameters: Mapping[str, object] | None = None) -> Sequence[Mapping[str, Any]]:
         with self._connection.cursor(row_factory=dict_row) as cursor:

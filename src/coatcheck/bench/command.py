@@ -1,4 +1,8 @@
-"""One run: a ground, the measurements that were chosen, one after the other, and what they brought. Nothing is left running or lying around."""
+"""One run: a ground, the measurements that were chosen, one after the other, and what they brought.
+
+Nothing is left running or lying around. Of a run that is killed the workers and the service die with it (`tether`); its embedded server and its
+folder stay until the next run, which clears them away before it begins.
+"""
 
 import signal
 from collections.abc import Iterator, Sequence

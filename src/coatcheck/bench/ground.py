@@ -9,7 +9,6 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
 
 import psycopg
@@ -20,6 +19,7 @@ from coatcheck.bench.hands import WORKER, Hand
 from coatcheck.bench.processes import cpu_s
 from coatcheck.bench.scale import Scale
 from coatcheck.bench.service import Service
+from coatcheck.bench.surroundings import inherited
 from coatcheck.bench.telling import Telling
 from coatcheck.bench.usage import SHARED, Reading, Watch
 from coatcheck.config.names import provider_variable
@@ -39,7 +39,10 @@ _SERVER = {
 
 @dataclass(slots=True, kw_only=True)
 class Ground:
-    """What a measurement is given. `server` is None where the database is somebody's; `throughput` is what the lifecycles brought, once known."""
+    """What a measurement is given. `server` is None where the database is somebody's; `throughput` is what the lifecycles brought, once known.
+
+    `incarnations` are the workers so far.
+    """
 
     home: Path
     url: str = field(repr=False)
@@ -48,6 +51,7 @@ class Ground:
     seams: Seams
     telling: Telling
     throughput: float | None = None
+    incarnations: list[str] = field(default_factory=list)
 
     def books(self) -> AbstractContextManager[Books]:
         """A connection of one's own."""
@@ -57,9 +61,12 @@ class Ground:
         """A service of one's own."""
         return service.serving(self.home, seams=self.seams, **settings)
 
-    def working(self, at: Service, *, command: Sequence[str] = WORKER, **settings: str) -> AbstractContextManager[Hand]:
+    @contextmanager
+    def working(self, at: Service, *, command: Sequence[str] = WORKER, **settings: str) -> Iterator[Hand]:
         """A worker for that service; `settings` are coatcheck's, without the common beginning of their names."""
-        return hands.working(self.environ(at, **settings), self.home, seams=self.seams, command=command)
+        with hands.working(self.environ(at, **settings), self.home, seams=self.seams, command=command) as hand:
+            self.incarnations.append(hand.incarnation)
+            yield hand
 
     def environ(self, at: Service, **settings: str) -> Mapping[str, str]:
         """What a worker is told: `WAIT_S` and the like are the provider's, all else is coatcheck's own."""
@@ -69,7 +76,7 @@ class Ground:
         for name, value in settings.items():
             (own if name.startswith(("CONCURRENCY__", "WAKE")) else provider)[name] = value
         return {
-            **{name: value for name, value in os.environ.items() if not name.startswith("COATCHECK_")},
+            **inherited(),
             **{f"COATCHECK_{name}": value for name, value in own.items()},
             **{provider_variable(PROVIDER, name): value for name, value in provider.items()},
         }
@@ -89,19 +96,20 @@ def _reading(pid: int) -> Reading:
 def opened(home: Path, *, url: str | None, scale: Scale, seams: Seams, telling: Telling) -> Iterator[Ground]:
     """The ground for one run; `home` is a folder of this command's own, emptied at the end.
 
-    Raises `Failed` while another run uses the same home, `Refused` for a database with operations in it, and what `migrate up` raises.
+    Raises `Failed` while another run uses the same home, `Refused` for a database that is used, and what `migrate up` raises.
     """
     with alone(home / "bench.lock", "measurement"):
         server = None if url is not None else _server(home / "postgres", seams)
         try:
             place = _named(server) if server is not None else url or ""
-            began = _prepared(place)
+            _prepare(place)
             telling("the database is ready")
+            found = Ground(home=home, url=place, server=server, scale=scale, seams=seams, telling=telling)
             try:
-                yield Ground(home=home, url=place, server=server, scale=scale, seams=seams, telling=telling)
+                yield found
             finally:
                 if server is None:
-                    _leave(place, began)
+                    _leave(place, found.incarnations)
         finally:
             if server is not None:
                 server.remove()
@@ -121,16 +129,18 @@ def _named(server: DevPostgres) -> str:
     return server.url(_DATABASE)
 
 
-def _prepared(url: str) -> datetime:
-    """When the database was found to be free, by its own clock."""
+def _prepare(url: str) -> None:
+    """Make the schema where nobody uses the database. One that is used is not even migrated."""
+    with books.opened(url) as reader:
+        if reader.has_schema():
+            reader.check_unused()
     with connected(url, "bench") as connection:
         migrate_up(connection)
     with books.opened(url) as reader:
         reader.check_unused()
-        return reader.now()
 
 
-def _leave(url: str, since: datetime) -> None:
+def _leave(url: str, incarnations: Sequence[str]) -> None:
     """Somebody's database is left as empty as it was found, with the schema."""
     with books.opened(url) as reader:
-        reader.leave(since)
+        reader.leave(incarnations)

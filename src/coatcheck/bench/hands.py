@@ -1,18 +1,18 @@
 """A worker in a process of its own: the real `coatcheck worker`, so that what is measured is the product and not a likeness."""
 
 import signal
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from coatcheck.bench import tether
 from coatcheck.bench.patience import until
 from coatcheck.errors import Failed
 from coatcheck.seams import Seams
 
-WORKER = (sys.executable, "-P", "-m", "coatcheck", "worker", "--log-level", "error")
+WORKER = tether.command("coatcheck", "worker", "--log-level", "error")
 _READY_WITHIN_S = 60.0
 _ENDS_WITHIN_S = 120.0
 _SAID_LINES = 5
@@ -82,25 +82,30 @@ class Hand:
 def working(
     environ: Mapping[str, str], folder: Path, *, seams: Seams, command: Sequence[str] = WORKER
 ) -> Iterator[Hand]:
-    """A worker that is ready; none is left after the block. Raises `Failed` when it does not become ready."""
+    """A worker that is ready; none is left after the block, or after a kill of this process. Raises `Failed` when it does not become ready."""
     log = folder / f"worker-{seams.ids.uuid7().hex}.log"
-    with log.open("wb") as out:
-        process = seams.spawn(command, env=environ, stdout=out, stderr=out, cwd=str(folder))
-    try:
-        until(
-            lambda: _incarnation(log) or process.poll() is not None,
-            seams=seams,
-            what="a worker that is ready",
-            within_s=_READY_WITHIN_S,
-        )
-        name = _incarnation(log)
-        if name is None:
-            raise _ended(process, log)
-        yield Hand(process=process, log=log, incarnation=name, seams=seams)
-    finally:
-        if process.poll() is None:
-            process.kill()
-            process.wait()
+    with tether.tied() as stdin:
+        with log.open("wb") as out:
+            process = seams.spawn(command, env=environ, stdin=stdin, stdout=out, stderr=out, cwd=str(folder))
+        try:
+            yield _ready(process, log, seams)
+        finally:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+
+
+def _ready(process: Process, log: Path, seams: Seams) -> Hand:
+    until(
+        lambda: _incarnation(log) or process.poll() is not None,
+        seams=seams,
+        what="a worker that is ready",
+        within_s=_READY_WITHIN_S,
+    )
+    name = _incarnation(log)
+    if name is None:
+        raise _ended(process, log)
+    return Hand(process=process, log=log, incarnation=name, seams=seams)
 
 
 def _incarnation(log: Path) -> str | None:

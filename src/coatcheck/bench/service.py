@@ -2,7 +2,6 @@
 
 import json
 import subprocess  # noqa: TID251 - for the word PIPE; the seams spawn
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,6 +10,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from coatcheck.bench import tether
+from coatcheck.bench.surroundings import inherited
 from coatcheck.errors import Failed
 from coatcheck.seams import Seams
 
@@ -52,16 +53,21 @@ def serving(folder: Path, *, seams: Seams, **settings: object) -> Iterator[Servi
     """The service for the length of a block; `settings` are those of its script. Raises `Failed` when it does not start."""
     script = folder / "service.json"
     script.write_text(json.dumps({"service": settings}))
-    command = [sys.executable, "-P", "-m", "coatcheck", "sim", "--port", "0", "--seed", "7", "--script", str(script)]
-    with (folder / "service.log").open("wb") as log:
-        process = seams.spawn(command, stdout=subprocess.PIPE, stderr=log, cwd=str(folder))
-    try:
-        first = process.stdout.readline() if process.stdout is not None else b""
-        if not first:
-            raise Failed("expected the simulated service to start, got its end", next=f"read {folder / 'service.log'}")
-        yield Service(base_url=json.loads(first)["base_url"], pid=process.pid)
-    finally:
-        process.terminate()
-        process.wait()
-        if process.stdout is not None:
-            process.stdout.close()
+    command = tether.command("coatcheck", "sim", "--port", "0", "--seed", "7", "--script", str(script))
+    with tether.tied() as stdin:
+        with (folder / "service.log").open("wb") as log:
+            process = seams.spawn(
+                command, env=inherited(), stdin=stdin, stdout=subprocess.PIPE, stderr=log, cwd=str(folder)
+            )
+        try:
+            first = process.stdout.readline() if process.stdout is not None else b""
+            if not first:
+                raise Failed(
+                    "expected the simulated service to start, got its end", next=f"read {folder / 'service.log'}"
+                )
+            yield Service(base_url=json.loads(first)["base_url"], pid=process.pid)
+        finally:
+            process.terminate()
+            process.wait()
+            if process.stdout is not None:
+                process.stdout.close()

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from coatcheck.app.workplace import worker_of
+from coatcheck.bench import tether
 from coatcheck.config import load_settings
 from coatcheck.seams import Clock, Faults, Point, Seams
 from coatcheck.store.db import Database, Row
@@ -93,7 +94,7 @@ class Counted(Database):
 
 def command(notes: Path, *, until_idle: bool = False) -> Sequence[str]:
     """How it is started; `notes` is the file that it writes at its end."""
-    return (sys.executable, "-P", "-m", "coatcheck.bench.witness", str(notes), *([UNTIL_IDLE] if until_idle else []))
+    return tether.command("coatcheck.bench.witness", str(notes), *([UNTIL_IDLE] if until_idle else []))
 
 
 async def attended(*, until_idle: bool) -> Mapping[str, Mapping[str, float]]:

@@ -26,7 +26,9 @@ def bench(
     ] = None,
     operations: Annotated[int | None, Parameter(help="How many operations fill the queue.")] = None,
     renders: Annotated[int | None, Parameter(help="How many renders are in flight at once.")] = None,
-    rows: Annotated[list[int] | None, Parameter(help="A size of the store at which claims are measured.")] = None,
+    rows: Annotated[
+        list[int] | None, Parameter(negative="", help="A size of the store at which claims are measured.")
+    ] = None,
     as_json: AsJson = False,
 ) -> int:
     """Measure the real worker with a service and a PostgreSQL beside it. Says how far it is on stderr; each line says what limits it."""
