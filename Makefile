@@ -78,11 +78,12 @@ pooler: ## all tests of the store, queue, enqueues and decisions through PgBounc
 matrix: ## make test on each Python that is here, of 3.11 to 3.14
 	@scripts/matrix -n $(JOBS) -q -m "not system"
 
-docs: ## write the pages anew that are made from code: states, late truth, settings
+docs: ## write the pages anew that are made: states, late truth, settings from code, the laboratory from its figures
 	@scripts/set-up dev
 	@cd tests && ../$(BIN)/python -m docs.states_page > ../docs/states.md
 	@cd tests && ../$(BIN)/python -m docs.late_truth_page > ../docs/late-truth.md
 	@$(BIN)/python -m coatcheck.config.page > docs/settings.md
+	@cd tests && ../$(BIN)/python -m docs.lab_page > ../docs/lab.md
 
 catalogue: ## write anew what the migrations make, object by object: after a migration was added
 	@scripts/set-up dev
