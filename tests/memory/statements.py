@@ -76,7 +76,7 @@ _OWN = "asks the server about itself, and there is none"
 OUT_OF_SCOPE: Final[Mapping[str, str]] = {
     "store/ask_for_confirmation": "asks a standby, and there is none",
     "store/find_sessions": "nothing is carried out after its connection broke",
-    "store/inspect_room": _OWN,
+    "store/inspect_connection_room": _OWN,
     "store/inspect_server": _OWN,
     "store/inspect_sessions": _OWN,
     "store/list": _SHOWN,

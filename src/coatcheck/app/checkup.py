@@ -18,9 +18,9 @@ from coatcheck.spool.folder import trouble_of as trouble_of_spool
 from coatcheck.spool.survey import surveyed
 from coatcheck.store import schema
 from coatcheck.store.blocking import connected
+from coatcheck.store.connection_room import read_room
 from coatcheck.store.db import Database
 from coatcheck.store.migrations import required_version
-from coatcheck.store.room import read_room
 from coatcheck.store.server import Server, inspect
 from coatcheck.store.stats import UNCLAIMED_S, Stats, read_stats
 from coatcheck.store.surroundings import look_around

@@ -7,7 +7,7 @@ it does not start; where they do not fit at the moment, which may pass, it start
 from coatcheck.app.check import Check, Verdict, judged
 from coatcheck.config import Settings, Wake
 from coatcheck.errors import Refused
-from coatcheck.store.room import Room
+from coatcheck.store.connection_room import Room
 
 LINES = 6
 """Marks, money, looks, reads, leases, and one aside for what may have to wait."""

@@ -8,10 +8,10 @@ import psycopg
 from psycopg.rows import dict_row
 
 from coatcheck.core.operation import Operation, OperationId
+from coatcheck.store.connection_room import Room, room_of
 from coatcheck.store.db import OPTIONS
 from coatcheck.store.operations import Delivery, delivery_of, operation_of
 from coatcheck.store.reaching import unreachable
-from coatcheck.store.room import Room, room_of
 from coatcheck.store.statements import statement
 
 
@@ -41,5 +41,5 @@ def load(connection: psycopg.Connection[Any], operation_id: OperationId) -> tupl
 def look_for_room(connection: psycopg.Connection[Any]) -> tuple[Room, bool]:
     """How many more connections there may be, and whether a pooler stands before the server, so that this says nothing. Raises what psycopg raises."""
     with connection.cursor(row_factory=dict_row) as cursor:
-        (row,) = cursor.execute(statement("store", "inspect_room")).fetchall()
+        (row,) = cursor.execute(statement("store", "inspect_connection_room")).fetchall()
     return room_of(row), row["backend_pid"] != connection.info.backend_pid

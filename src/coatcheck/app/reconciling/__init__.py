@@ -31,3 +31,7 @@ def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_ELSEWHERE.get(name, f"{__name__}.views")), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
