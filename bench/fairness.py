@@ -16,7 +16,7 @@ import psycopg
 from coatcheck.bench import QUICK
 from coatcheck.bench.books import PROVIDER
 from coatcheck.bench.ground import opened
-from coatcheck.seams import Seams
+from coatcheck.seams import NO_FAULTS, Seams
 from coatcheck.store.budgets import KEPT, Budget, change_budget
 
 FLOOD = """
@@ -84,7 +84,7 @@ def main() -> None:
         with ground.working(service):
             others(connection, seams, "warm", 10, asked.every_s)
             budget = Budget(max_in_flight=asked.max_in_flight or KEPT, dispatches_per_s=asked.dispatches_per_s or KEPT)
-            asyncio.run(change_budget(ground.url, PROVIDER, budget))
+            asyncio.run(change_budget(ground.url, PROVIDER, budget, faults=NO_FAULTS))
             idle = others(connection, seams, "idle", asked.others, asked.every_s)
         for first in range(1, asked.flood + 1, BATCH):
             last = min(asked.flood, first + BATCH - 1)

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from coatcheck.core.operation import OperationId
 from coatcheck.core.steps import Boundary, Incident
+from coatcheck.seams import NO_FAULTS
 from coatcheck.store import doubts, orphans
 from coatcheck.store.budgets import KEPT, Budget, LookReport, _wish, report_looks
 from coatcheck.store.ends import end_of, installation_of
@@ -42,13 +43,13 @@ async def _registers(twin: Twin, chances: Chances) -> None:
 
 async def _pauses(twin: Twin, chances: Chances) -> None:
     what = chances.pick(tuple(Pausable))
-    await pause(twin, chances.pick(tuple(ACCOUNTS)), reason="a bill", actor="ops", what=what)
+    await pause(twin, chances.pick(tuple(ACCOUNTS)), reason="a bill", actor="ops", what=what, faults=NO_FAULTS)
 
 
 async def _resumes(twin: Twin, chances: Chances) -> None:
     what = chances.pick(tuple(Pausable))
     for name in ("genace", "other"):
-        await resume(twin, name, reason="paid", actor="ops", what=what)
+        await resume(twin, name, reason="paid", actor="ops", what=what, faults=NO_FAULTS)
 
 
 async def _budgets(twin: Twin, chances: Chances) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from uuid import UUID
 
 import postgres
-from coatcheck.seams import Seams
+from coatcheck.seams import NO_FAULTS, Seams
 from coatcheck.sim import ThreadedService
 from coatcheck.store import pauses
 from coatcheck.store.db import opened
@@ -93,7 +93,7 @@ class Trial:
 
     async def _resume(self) -> None:
         async with opened(self.stage.database.url, seams=Seams.real(), name="person") as database:
-            await pauses.resume(database, "genace", reason="the standby was synchronous", actor="ada")
+            await pauses.resume(database, "genace", reason="the standby was synchronous", actor="ada", faults=NO_FAULTS)
 
     def rest_while_paused(self) -> None:
         """Applications end and ask nothing again; workers do what a pause does not keep from them."""

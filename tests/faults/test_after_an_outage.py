@@ -9,6 +9,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 
+from coatcheck.seams import NO_FAULTS
 from coatcheck.sim.requests import Head
 from coatcheck.sim.world import World
 from coatcheck.store.budgets import Budget, change_budget
@@ -108,7 +109,7 @@ def test_after_an_outage_the_request_curve_keeps_to_its_budget_and_the_small_are
 ) -> None:
     backlog(stage)
     budget = Budget(dispatches_per_s=DISPATCHES_PER_S, looks_per_s=LOOKS_PER_S)
-    asyncio.run(change_budget(stage.url, "genace", budget))
+    asyncio.run(change_budget(stage.url, "genace", budget, faults=NO_FAULTS))
     arrivals.posts.clear()
     arrivals.looks.clear()
     workers = [stage.worker(until_idle=False) for _ in range(2)]

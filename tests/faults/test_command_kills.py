@@ -17,7 +17,7 @@ import pytest
 from coatcheck.cli.program import COMMANDS
 from coatcheck.core import events as ev
 from coatcheck.core.identity import operation_text
-from coatcheck.seams import Point
+from coatcheck.seams import NO_FAULTS, Point
 from coatcheck.store import pauses
 from coatcheck.store.pauses import Pausable
 from faults.child import Child
@@ -110,7 +110,11 @@ def orphaned(ground: Ground, _: Stage) -> Sequence[str]:
 
 def paused(what: str) -> Callable[[Ground, Stage], Sequence[str]]:
     def prepares(ground: Ground, _: Stage) -> Sequence[str]:
-        ground.run(pauses.pause(ground.line, "genace", reason="maintenance", actor="ada", what=Pausable(what)))
+        ground.run(
+            pauses.pause(
+                ground.line, "genace", reason="maintenance", actor="ada", what=Pausable(what), faults=NO_FAULTS
+            )
+        )
         return ("providers", "resume", "genace", "--what", what, *WHY)
 
     return prepares

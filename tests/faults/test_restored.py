@@ -15,7 +15,7 @@ from coatcheck.core import events as ev
 from coatcheck.core.actions import Action
 from coatcheck.core.operation import DispatchId
 from coatcheck.devdb import DevPostgres
-from coatcheck.seams import Seams
+from coatcheck.seams import NO_FAULTS, Seams
 from coatcheck.sim import ThreadedService
 from coatcheck.store import pauses, schema
 from coatcheck.store.db import opened
@@ -62,7 +62,7 @@ def dispatched(stage: Stage) -> None:
 def resumed(stage: Stage) -> None:
     async def work() -> None:
         async with opened(stage.database.url, seams=Seams.real(), name="person") as database:
-            await pauses.resume(database, "genace", reason="compared with their list", actor="ada")
+            await pauses.resume(database, "genace", reason="compared with their list", actor="ada", faults=NO_FAULTS)
 
     asyncio.run(work())
 

@@ -12,6 +12,7 @@ from coatcheck.core import events as ev
 from coatcheck.core.actions import Action
 from coatcheck.core.operation import RenderState
 from coatcheck.queue.leases import Message, Release, Wanted
+from coatcheck.seams import NO_FAULTS
 from coatcheck.store import pauses
 from coatcheck.store.budgets import Budget, LookReport, report_looks
 from coatcheck.store.pauses import Pausable
@@ -132,5 +133,9 @@ def test_no_hands_are_emptied_for_a_suspect_that_nobody_may_look_at(
         return message
 
     assert one_of_the_other().has_suspects
-    ground.run(pauses.pause(ground.line, "genace", what=Pausable.OBSERVATION, reason="maintenance", actor="ada"))
+    ground.run(
+        pauses.pause(
+            ground.line, "genace", what=Pausable.OBSERVATION, reason="maintenance", actor="ada", faults=NO_FAULTS
+        )
+    )
     assert not one_of_the_other().has_suspects

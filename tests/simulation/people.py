@@ -18,6 +18,7 @@ from coatcheck.app.operating.operator import Operator
 from coatcheck.core.fingerprint import fingerprint
 from coatcheck.core.identity import operation_text
 from coatcheck.errors import CoatcheckError
+from coatcheck.seams import NO_FAULTS
 from coatcheck.sim import SimulatedService
 from coatcheck.store.db import Database
 from coatcheck.store.pauses import Pausable, resume
@@ -136,7 +137,9 @@ class Person:
             await self._resume(Pausable.OBSERVATION)
 
     async def _resume(self, what: Pausable) -> None:
-        await self._tried(f"resume {what}", resume(self.database, "genace", reason="mended", actor="ada", what=what))
+        await self._tried(
+            f"resume {what}", resume(self.database, "genace", reason="mended", actor="ada", what=what, faults=NO_FAULTS)
+        )
 
     async def _tried(self, what: str, wish: Awaitable[object]) -> None:
         try:

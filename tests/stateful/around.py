@@ -5,6 +5,7 @@ from decimal import Decimal
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
+from coatcheck.seams import NO_FAULTS
 from coatcheck.store.pauses import pause, resume
 from stateful.compared import TENANTS, Compared
 from store.ground import ACCOUNT
@@ -24,5 +25,5 @@ class Around(Compared):
         self.books.limits[tenant] = None if limit is None else Decimal(limit)
         if paused != self.books.is_paused:
             change = pause if paused else resume
-            self.hands.ann.run(change(self.hands.ann.line, ACCOUNT, reason="the books", actor="eve"))
+            self.hands.ann.run(change(self.hands.ann.line, ACCOUNT, reason="the books", actor="eve", faults=NO_FAULTS))
             self.books.is_paused = paused

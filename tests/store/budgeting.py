@@ -9,6 +9,7 @@ from psycopg import sql
 import postgres
 from coatcheck.core import events as ev
 from coatcheck.core.operation import DispatchId, OperationId
+from coatcheck.seams import NO_FAULTS
 from coatcheck.store.budgets import Budget, change_budget
 from coatcheck.store.door import Saved
 from store.ground import ACCOUNT, Ground
@@ -52,7 +53,7 @@ def stopped(database: postgres.Database) -> StillClock:
 
 def budget(ground: Ground, change: Budget, name: str = ACCOUNT) -> None:
     """Set it as `providers set` does."""
-    ground.run(change_budget(ground.database.url, name, change))
+    ground.run(change_budget(ground.database.url, name, change, faults=NO_FAULTS))
 
 
 def account(ground: Ground, name: str = ACCOUNT) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from coatcheck.core import events as ev
 from coatcheck.core.machine import advance
 from coatcheck.core.operation import DispatchId, Operation, OperationId, Phase, RemoteJobId, RenderState
 from coatcheck.core.steps import ConcludeStep, DecideStep, MarkStep, SnapshotStep
+from coatcheck.seams import NO_FAULTS
 from coatcheck.store.allowances import Allowance, set_allowance
 from coatcheck.store.door import Save, Saved
 from coatcheck.store.operations import load
@@ -24,7 +25,9 @@ BY = {"actor": "ada", "reason": "because"}
 def limit(ground: Ground, amount: int | str | None, *, tenant: str = "t1", unit: str = "credits") -> Allowance:
     """Set a limit as `allowance set` does."""
     ceiling = None if amount is None else Decimal(amount)
-    return ground.run(set_allowance(ground.database.url, tenant_id=tenant, unit=unit, limit=ceiling, actor="ada"))
+    return ground.run(
+        set_allowance(ground.database.url, tenant_id=tenant, unit=unit, limit=ceiling, actor="ada", faults=NO_FAULTS)
+    )
 
 
 def purse(ground: Ground, *, tenant: str = "t1", unit: str = "credits") -> tuple[object, object]:

@@ -5,6 +5,7 @@ import pytest
 from coatcheck.core import events as ev
 from coatcheck.core.evidence import Exchange, Stage
 from coatcheck.core.operation import OperationId, RemoteJobId
+from coatcheck.seams import NO_FAULTS
 from coatcheck.store import pauses
 from coatcheck.store.door import Save
 from store.ground import Ground
@@ -128,5 +129,5 @@ def test_without_a_limit_no_number_of_doubts_pauses_anything_and_a_resumed_accou
     ground.sql("update coatcheck.providers set doubt_limit = null")
     ground.write([ending(ground, each, DOUBT) for each in ground.enqueue_many(30)])
     assert doubts(ground) == (30, None)
-    ground.run(pauses.resume(ground.line, "genace", reason="looked into it", actor="ada"))
+    ground.run(pauses.resume(ground.line, "genace", reason="looked into it", actor="ada", faults=NO_FAULTS))
     assert doubts(ground) == (0, None)

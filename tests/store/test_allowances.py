@@ -10,6 +10,7 @@ from coatcheck.core import events as ev
 from coatcheck.core.actions import Action
 from coatcheck.core.operation import OperationId, RemoteJobId, RenderState
 from coatcheck.errors import Unavailable
+from coatcheck.seams import NO_FAULTS
 from coatcheck.store import allowances, limiting
 from coatcheck.store.allowances import Allowance, list_allowances, set_allowance
 from coatcheck.store.door import Status
@@ -222,5 +223,7 @@ def test_the_role_of_workers_may_set_a_first_limit(ground: Ground) -> None:
     role = f"worker_{ground.database.name}"
     ground.connection.execute(sql.SQL("create role {} login in role coatcheck_worker").format(sql.Identifier(role)))
     url = ground.database.url.replace("//postgres@", f"//{role}@")
-    found = ground.run(set_allowance(url, tenant_id="t2", unit="credits", limit=Decimal(1), actor="ada"))
+    found = ground.run(
+        set_allowance(url, tenant_id="t2", unit="credits", limit=Decimal(1), actor="ada", faults=NO_FAULTS)
+    )
     assert found.limit == 1

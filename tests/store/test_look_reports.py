@@ -14,6 +14,7 @@ from coatcheck.core import events as ev
 from coatcheck.core.actions import Action
 from coatcheck.core.operation import OperationId
 from coatcheck.queue.leases import Message, Release, Wanted
+from coatcheck.seams import NO_FAULTS
 from coatcheck.store import pauses
 from coatcheck.store.budgets import FAILED_LOOKS, FIRST_PROBE_S, LAST_PROBE_S, LookReport, report_looks
 from coatcheck.store.pauses import Pausable
@@ -214,7 +215,11 @@ def test_a_persons_pause_has_no_tries_and_is_ended_by_no_look_but_by_a_person(gr
     rendering(ground, 2)
     if first != "nothing":
         pause(ground)
-    ground.run(pauses.pause(ground.line, "genace", reason="their maintenance", actor="ada", what=Pausable.OBSERVATION))
+    ground.run(
+        pauses.pause(
+            ground.line, "genace", reason="their maintenance", actor="ada", what=Pausable.OBSERVATION, faults=NO_FAULTS
+        )
+    )
     report(ground, *[FAIL] * 30)
     report(ground, None)
     ground.database.move_time(3600)
@@ -223,7 +228,9 @@ def test_a_persons_pause_has_no_tries_and_is_ended_by_no_look_but_by_a_person(gr
     assert (found["observation_pause_reason"], found["observation_paused_by"]) == ("their maintenance", "ada")
     assert found["observation_probe_at"] is None
     resumed = ground.run(
-        pauses.resume(ground.line, "genace", reason="they are back", actor="bob", what=Pausable.OBSERVATION)
+        pauses.resume(
+            ground.line, "genace", reason="they are back", actor="bob", what=Pausable.OBSERVATION, faults=NO_FAULTS
+        )
     )
     assert (resumed.observation_paused_at, resumed.failed_look_count) == (None, 0)
     assert (resumed.observation_resume_reason, resumed.observation_resumed_by) == ("they are back", "bob")
@@ -237,7 +244,9 @@ def test_a_pause_of_looks_leaves_dispatches_and_deliveries_alone(ground: Ground,
     ground.enqueue("prepared")
     operation_id = ground.enqueue("delivering")
     ground.succeed(operation_id)
-    ground.run(pauses.pause(ground.line, "genace", reason="r", actor="ada", what=Pausable.OBSERVATION))
+    ground.run(
+        pauses.pause(ground.line, "genace", reason="r", actor="ada", what=Pausable.OBSERVATION, faults=NO_FAULTS)
+    )
     assert is_paused(ground)
     assert len(ground.claim(Action.DISPATCH)) == 1
     assert len(ground.claim(Action.DELIVER)) == 1

@@ -4,6 +4,7 @@ import logging
 
 import pytest
 
+from coatcheck.seams import NO_FAULTS
 from coatcheck.store.pauses import Pausable, pause, resume
 from coatcheck.workers.notices import Notices
 from store.ground import ACCOUNT, Ground
@@ -23,9 +24,9 @@ def test_a_pause_and_its_end_are_said_once_each(
 
     with caplog.at_level(logging.WARNING, "coatcheck.workers.notices"):
         assert said() == []
-        ground.run(pause(ground.line, "genace", reason="their invoice", actor="ada", what=what))
+        ground.run(pause(ground.line, "genace", reason="their invoice", actor="ada", what=what, faults=NO_FAULTS))
         assert said() == [("account is paused", what, "their invoice")]
         assert said() == []
-        ground.run(resume(ground.line, "genace", reason="paid", actor="ada", what=what))
+        ground.run(resume(ground.line, "genace", reason="paid", actor="ada", what=what, faults=NO_FAULTS))
         assert said() == [("account goes on", what, None)]
         assert said() == []

@@ -13,6 +13,7 @@ from coatcheck.core.actions import Action, ParkReason
 from coatcheck.core.operation import RenderState
 from coatcheck.core.steps import Boundary, Incident
 from coatcheck.queue.leases import Acknowledge, Release, SetAside
+from coatcheck.seams import NO_FAULTS
 from coatcheck.store.budgets import Budget, LookReport, change_budget, report_looks
 from coatcheck.store.incidents import Note, note
 from coatcheck.store.operations import story
@@ -53,13 +54,17 @@ def test_a_worker_needs_no_more_than_its_role_for_a_whole_life(worker: Ground) -
     worker.run(
         note(worker.line, [Note(operation_id=other, incident=Incident(kind="k", boundary=Boundary.OURS, detail="d"))])
     )
-    worker.run(pause(worker.line, "genace", reason="r", actor="a"))
-    worker.run(resume(worker.line, "genace", reason="r", actor="a"))
-    worker.run(change_budget(worker.database.url, "genace", Budget(max_in_flight=5, dispatches_per_s=1, doubt_limit=3)))
+    worker.run(pause(worker.line, "genace", reason="r", actor="a", faults=NO_FAULTS))
+    worker.run(resume(worker.line, "genace", reason="r", actor="a", faults=NO_FAULTS))
+    worker.run(
+        change_budget(
+            worker.database.url, "genace", Budget(max_in_flight=5, dispatches_per_s=1, doubt_limit=3), faults=NO_FAULTS
+        )
+    )
     failed = LookReport(operation_id=operation_id, account="genace", leased_at=course.leased_at, failure="status_503")
     worker.run(report_looks(worker.line, [failed]))
-    worker.run(pause(worker.line, "genace", reason="r", actor="a", what=Pausable.OBSERVATION))
-    worker.run(resume(worker.line, "genace", reason="r", actor="a", what=Pausable.OBSERVATION))
+    worker.run(pause(worker.line, "genace", reason="r", actor="a", what=Pausable.OBSERVATION, faults=NO_FAULTS))
+    worker.run(resume(worker.line, "genace", reason="r", actor="a", what=Pausable.OBSERVATION, faults=NO_FAULTS))
     worker.sql("update coatcheck.installation set timeline = 77")
     assert worker.run(check(worker.line, worker="w", promotion_is_safe=False)) is not None
     assert len(worker.run(listed(worker.line))) == 1

@@ -8,6 +8,7 @@ import postgres
 from coatcheck.core import events as ev
 from coatcheck.core.actions import Action
 from coatcheck.core.operation import RenderState
+from coatcheck.seams import NO_FAULTS
 from coatcheck.store import pauses
 from coatcheck.store.budgets import Budget, change_budget
 from coatcheck.store.messages import messages
@@ -69,7 +70,7 @@ def test_orphans_are_counted_until_somebody_deals_with_them(database: postgres.D
 
 
 def set_budget(ground: Ground, **limits: float | None) -> None:
-    ground.run(change_budget(ground.database.url, "genace", Budget(**limits)))  # type: ignore[arg-type] # counts are whole
+    ground.run(change_budget(ground.database.url, "genace", Budget(**limits), faults=NO_FAULTS))  # type: ignore[arg-type] # counts are whole
 
 
 def account(ground: Ground) -> AccountStats:
@@ -154,7 +155,9 @@ def test_a_pause_is_told_with_its_reason_and_what_it_keeps_back(what: Pausable, 
         ground.enqueue("k2")
         set_budget(ground, max_in_flight=None)
         database.move_time(100)
-        ground.run(pauses.pause(ground.line, "genace", what=what, reason="key withdrawn", actor="ada"))
+        ground.run(
+            pauses.pause(ground.line, "genace", what=what, reason="key withdrawn", actor="ada", faults=NO_FAULTS)
+        )
         found, genace = stats(ground), account(ground)
     assert (found.account_waits, found.unclaimed_count, genace.is_limited) == ({"pause": 1}, 1, True)
     if what is Pausable.DISPATCH:
@@ -194,7 +197,11 @@ def test_instants_are_told_in_utc_whatever_zone_the_database_has(database: postg
     with database.connect() as connection:
         connection.execute(f"alter database {database.name} set timezone = 'Asia/Tokyo'".encode())
     with Ground(database) as ground:
-        ground.run(pauses.pause(ground.line, "genace", what=Pausable.OBSERVATION, reason="key withdrawn", actor="ada"))
+        ground.run(
+            pauses.pause(
+                ground.line, "genace", what=Pausable.OBSERVATION, reason="key withdrawn", actor="ada", faults=NO_FAULTS
+            )
+        )
         (row,) = ground.sql("select observation_paused_at at time zone 'utc' as since from coatcheck.accounts")
         since = account(ground).observation_paused_at
     assert since is not None

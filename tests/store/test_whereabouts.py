@@ -9,6 +9,7 @@ import pytest
 from coatcheck.config import load_settings
 from coatcheck.core import events as ev
 from coatcheck.core.operation import DispatchId, RenderState
+from coatcheck.seams import NO_FAULTS
 from coatcheck.store.door import Status
 from coatcheck.store.pauses import listed, pause, register, resume
 from coatcheck.store.whereabouts import Moved, check
@@ -68,7 +69,7 @@ def test_every_account_is_paused_once_and_resumed_for_good(ground: Ground, told:
     assert row["dispatch_paused_by"] == ground.worker
     assert compared(ground) is None
     assert try_to_mark(ground, "k") is Status.PAUSED
-    ground.run(resume(ground.line, "genace", reason="their list was compared", actor="ada"))
+    ground.run(resume(ground.line, "genace", reason="their list was compared", actor="ada", faults=NO_FAULTS))
     assert compared(ground) is None
     assert try_to_mark(ground, "l") is Status.APPLIED
     row = provider(ground)
@@ -87,7 +88,7 @@ def test_looks_go_on(ground: Ground) -> None:
 
 def test_a_pause_that_was_there_tells_both_reasons_however_often_it_is_restored(ground: Ground) -> None:
     """Whoever rotated the key would otherwise resume what was restored meanwhile, and not know."""
-    ground.run(pause(ground.line, "genace", reason="key is being rotated", actor="ada"))
+    ground.run(pause(ground.line, "genace", reason="key is being rotated", actor="ada", faults=NO_FAULTS))
     for _ in range(2):
         ground.sql(ELSEWHERE["the tables were made anew"])
         compared(ground)
@@ -137,7 +138,7 @@ def test_a_name_that_the_copy_lost_is_paused_when_it_is_made_known_again(ground:
     assert provider(ground, "early")["dispatch_pause_reason"] == "restored: new to this copy: not compared yet"
     compared(ground)
     assert str(provider(ground, "early")["dispatch_pause_reason"]).startswith("restored: another cluster")
-    ground.run(resume(ground.line, "early", reason="r", actor="ada"))
+    ground.run(resume(ground.line, "early", reason="r", actor="ada", faults=NO_FAULTS))
     known(ground, tmp_path, "early")
     known(ground, tmp_path, "late")
     reasons = {row.name: row.dispatch_pause_reason for row in ground.run(listed(ground.line))}

@@ -12,7 +12,7 @@ import pytest
 import postgres
 from coatcheck.app.workplace import worker_of
 from coatcheck.core.actions import Action
-from coatcheck.seams import Seams
+from coatcheck.seams import NO_FAULTS, Seams
 from coatcheck.sim import ServiceSettings, ThreadedService, simulated_service
 from coatcheck.store import pauses
 from coatcheck.store.budgets import FAILED_LOOKS, Budget, change_budget
@@ -201,7 +201,7 @@ def test_where_looks_failed_lately_the_next_one_wants_its_answer_now(field: Fiel
 def test_doubts_in_a_row_pause_dispatch_until_a_person_resumes_it_and_never_by_itself(field: Field) -> None:
     field.enqueue(count=5)
     field.make_known()
-    asyncio.run(change_budget(field.url, "genace", Budget(doubt_limit=3)))
+    asyncio.run(change_budget(field.url, "genace", Budget(doubt_limit=3), faults=NO_FAULTS))
     field.sim.script([{"on": "create", "kind": "accept_then_drop"}])
     field.work()
     assert field.phases() == ["uncertain"] * 3 + ["prepared"] * 2

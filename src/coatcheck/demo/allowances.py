@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 
 from coatcheck.demo.orders import PERSON, PRICE, Order
+from coatcheck.seams import NO_FAULTS
 from coatcheck.store.allowances import set_allowance
 
 UNIT = "credits"
@@ -15,5 +16,5 @@ async def grant(url: str, orders: Sequence[Order]) -> dict[str, Decimal]:
     counts = Counter(order.tenant_id for order in orders)
     limits = {tenant_id: Decimal(PRICE * count) for tenant_id, count in sorted(counts.items())}
     for tenant_id, limit in limits.items():
-        await set_allowance(url, tenant_id=tenant_id, unit=UNIT, limit=limit, actor=PERSON)
+        await set_allowance(url, tenant_id=tenant_id, unit=UNIT, limit=limit, actor=PERSON, faults=NO_FAULTS)
     return limits

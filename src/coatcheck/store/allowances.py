@@ -10,7 +10,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Final
 
-from coatcheck.seams import NO_FAULTS, Faults
+from coatcheck.seams import Faults
 from coatcheck.store.db import Database, Row
 from coatcheck.store.limiting import Connection, alone, changing
 from coatcheck.store.statements import statement
@@ -36,11 +36,11 @@ class Allowance:
 
 
 async def set_allowance(
-    url: str, *, tenant_id: str, unit: str, limit: Decimal | None, actor: str, faults: Faults = NO_FAULTS
+    url: str, *, tenant_id: str, unit: str, limit: Decimal | None, actor: str, faults: Faults
 ) -> Allowance:
     """Set a limit, None for counting without one, and let what waits for the allowance try again. Repeating it is harmless.
 
-        await set_allowance(url, tenant_id="t1", unit="credits", limit=Decimal(10), actor="ada")
+        await set_allowance(url, tenant_id="t1", unit="credits", limit=Decimal(10), actor="ada", faults=NO_FAULTS)
 
     Raises `Unavailable` where nothing changed and `CommitUnknown` where nobody saw whether it did.
     """

@@ -12,7 +12,7 @@ from typing import Final
 
 from coatcheck.core.operation import OperationId
 from coatcheck.errors import NotFound
-from coatcheck.seams import NO_FAULTS, Faults
+from coatcheck.seams import Faults
 from coatcheck.store.db import Database
 from coatcheck.store.limiting import alone, changing
 from coatcheck.store.statements import statement
@@ -69,10 +69,10 @@ class LookReport:
     is_made: bool = True
 
 
-async def change_budget(url: str, name: str, budget: Budget, *, faults: Faults = NO_FAULTS) -> None:
+async def change_budget(url: str, name: str, budget: Budget, *, faults: Faults) -> None:
     """Change what the provider's account may be asked for, in one transaction; what waits for a budget of dispatches is due at once.
 
-        await change_budget(url, "genace", Budget(max_in_flight=8))
+        await change_budget(url, "genace", Budget(max_in_flight=8), faults=NO_FAULTS)
 
     Raises `NotFound` for an unknown name, `Unavailable` where nothing changed, and `CommitUnknown` where nobody saw whether it did.
     """

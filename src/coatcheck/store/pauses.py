@@ -11,7 +11,7 @@ from decimal import Decimal
 
 from coatcheck.config import Settings
 from coatcheck.errors import NotFound
-from coatcheck.seams import NO_FAULTS, Faults, Point
+from coatcheck.seams import Faults, Point
 from coatcheck.store.db import Database
 from coatcheck.store.statements import statement
 
@@ -100,7 +100,7 @@ async def pause(
     reason: str,
     actor: str,
     what: Pausable = Pausable.DISPATCH,
-    faults: Faults = NO_FAULTS,
+    faults: Faults,
 ) -> ProviderRow:
     """Stop the dispatches of the provider's account from the next mark on, or its looks from the next claim on. Raises `NotFound`."""
     return await _changed(database, _PAUSES[what], name, reason=reason, actor=actor, faults=faults)
@@ -113,7 +113,7 @@ async def resume(
     reason: str,
     actor: str,
     what: Pausable = Pausable.DISPATCH,
-    faults: Faults = NO_FAULTS,
+    faults: Faults,
 ) -> ProviderRow:
     """Let the account dispatch or be looked at again; what waited is due at once. Reason and actor are kept until the next time."""
     return await _changed(database, _RESUMES[what], name, reason=reason, actor=actor, faults=faults)
