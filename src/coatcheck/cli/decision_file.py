@@ -16,6 +16,11 @@ from coatcheck.errors import Refused
 
 LIMIT_BYTES: Final = 64 * 1024 * 1024
 _FIELDS: Final = frozenset({"operation_id", "remote_job_id", "revision", "reason"})
+_LESS: Final = "out of a list take only these, as `jq -c '{operation_id, revision}'` does"
+
+
+class _TooMuch(Refused):
+    """An object with more in it than a decision has, as a line of any list."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +46,8 @@ def read_decisions(name: str, *, with_job: bool) -> list[Line]:
         try:
             line = _line(text.strip(), with_job=with_job)
         except Refused as error:
-            raise Refused(f"line {number}: {error.message}", next="correct the line; nothing was decided yet") from None
+            remedy = _LESS if isinstance(error, _TooMuch) else "correct the line"
+            raise Refused(f"line {number}: {error.message}", next=f"{remedy}; nothing was decided yet") from None
         if line.operation_id in places:
             raise Refused(
                 f"line {number}: expected each operation once, got {line.operation_id}, which is in line {places[line.operation_id]}",
@@ -109,7 +115,7 @@ def _object(text: str) -> dict[str, object]:
         cause = found.cause if isinstance(found, Unreadable) else "no object"
         raise Refused(f"expected an object in JSON, got something else ({cause})")
     if unknown := sorted(set(found) - _FIELDS):
-        raise Refused(f"expected only {', '.join(sorted(_FIELDS))}, got {unknown[0]!a}")
+        raise _TooMuch(f"expected only {', '.join(sorted(_FIELDS))}, got {unknown[0]!a}")
     return found
 
 

@@ -91,7 +91,13 @@ TOP: Sequence[Setting] = (
         meaning="How idle workers learn of new messages; `poll` where a transaction pooler stands in between.",
         default=Wake.NOTIFY.value,
     ),
-    _count("deliver_tries", "After so many failed tries a delivery is parked as failed.", 8, at_most=1000),
+    _count(
+        "deliver_tries",
+        "After so many failed tries a delivery is parked as failed; after 4 at most where the service serves the wrong bytes"
+        " (unexpected_type, checksum_mismatch, length_mismatch).",
+        8,
+        at_most=1000,
+    ),
     _count("output_max_bytes", "A larger output is not stored.", 2 * 1024**3, at_most=2**50),
     Setting(
         name="output_hosts",
@@ -105,7 +111,8 @@ TOP: Sequence[Setting] = (
         name="redispatch_by_two",
         read=values.flag,
         expected="true or false",
-        meaning="Whether a redispatch, which costs money, takes two persons: one asks for it, another one carries it out.",
+        meaning="Whether a redispatch, which costs money, takes two persons: one asks for it, another one carries it out. One is enough for"
+        " `prove-absent`, which leads to one more POST, too.",
         default=False,
     ),
     Setting(
