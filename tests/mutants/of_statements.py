@@ -123,10 +123,17 @@ MUTANTS = (
         killers=("tests/store/test_decide.py::test_a_batch_decides_what_it_read_and_reports_the_rest",),
     ),
     Mutant(
+        broken="a look names the revision that was read",
+        path="sql/statements/store/snapshot.sql",
+        old="locked.revision = input.revision and locked.remote_job_id",
+        new="locked.remote_job_id",
+        killers=("tests/store/test_snapshot.py::test_a_batch_saves_the_fresh_looks_and_reports_the_stale",),
+    ),
+    Mutant(
         broken="a look names the job that it was about",
         path="sql/statements/store/snapshot.sql",
-        old=("locked.revision = input.revision and locked.remote_job_id = input.remote_job_id\n      and"),
-        new="",
+        old="locked.revision = input.revision and locked.remote_job_id = input.remote_job_id\n",
+        new="locked.revision = input.revision\n",
         killers=("tests/store/test_snapshot.py::test_a_batch_saves_the_fresh_looks_and_reports_the_stale",),
     ),
     Mutant(
