@@ -1,6 +1,6 @@
 # Everything sets itself up; nothing is done twice. `make help` lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help demo test lab mutants check test-system pooler matrix docs catalogue bench-baseline lock wheel clean
+.PHONY: help demo test lab mutants check test-system pooler matrix docs catalogue bench-peers bench-baseline lock wheel clean
 
 BIN := .venv/bin
 # Many tests wait for processes and leases: one more than the cores keeps these busy.
