@@ -80,3 +80,16 @@ def test_an_orphan_says_who_dealt_with_it_and_to_a_tenant_only_that_somebody_did
 )  # fmt: skip
 def test_what_another_job_of_the_same_request_cost_is_told_apart(money: dict[str, object], told: str) -> None:
     assert told in page(UNCERTAIN, dispatches=[dispatch() | money])
+
+
+def test_a_job_under_a_word_that_nobody_knows_was_seen_and_the_setting_is_named() -> None:
+    operation = operation_in(Phase.ACCEPTED, remote_status="dreaming")
+    told = page(operation, dispatches=[SPENT])
+    assert (
+        f'{NAME} has the remote job "{operation.remote_job_id}": the service calls it "dreaming", which is no known word'
+        in told
+    )
+    assert "Give it a meaning with the provider's setting STATUS_WORDS." in told
+    assert "not seen yet" not in told
+    assert "STATUS_WORDS" not in page_of_tenant(operation, dispatches=[SPENT])
+    assert "it was not seen yet" in page(operation_in(Phase.ACCEPTED), dispatches=[SPENT])

@@ -37,6 +37,8 @@ def test_what_stalled_is_listed_and_looked_at_again_until_a_new_deadline(office:
     operation = stalled(office, {"queued_s": 0, "processing_s": 2})
     listed = office.terminal().run("reconcile", "list", "--stuck", "--json").object
     assert (listed["operation_id"], listed["held"]) == (operation, 5)
+    assert listed["decisions"] == ["write-off", "reobserve"]
+    assert "reobserve" in office.terminal().run("reconcile", "list", "--stuck").out
     assert office.terminal().run("reconcile", "list", "--json").out == ""
     before = office.standing(operation)
     made = office.asks(lambda eve: eve.reobserve(operation, reason="the service says soon"))
@@ -68,7 +70,8 @@ def test_what_stalled_and_is_still_not_done_stalls_again(office: Office) -> None
 def test_a_good_snapshot_applies_to_what_was_missing(office: Office) -> None:
     operation = missing(office)
     assert office.standing(operation)["render_state"] == "missing"
-    assert office.terminal().run("reconcile", "list", "--stuck", "--json").object["render_state"] == "missing"
+    listed = office.terminal().run("reconcile", "list", "--stuck", "--json").object
+    assert (listed["render_state"], listed["decisions"]) == ("missing", ["write-off", "reobserve"])
     office.asks(lambda eve: eve.reobserve(operation, reason="the key was another account's"))
     office.work(NOT_FOUND_GRACE_S="60")
     row = office.standing(operation)

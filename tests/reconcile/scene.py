@@ -49,7 +49,8 @@ class Scene(Stage):
         """One prepared operation, by its text."""
         key = f"{tenant} {next(self._own_keys)}"
         specification = {"prompt": key, "sim": dict(job)}
-        operation_id = self._enqueue(specification, tenant_id=tenant, estimate=ESTIMATE, **more)
+        fields = {"estimate": ESTIMATE, **more}
+        operation_id = self._enqueue(specification, tenant_id=tenant, **fields)
         return operation_text(OperationId(operation_id))
 
     def in_doubt(self, tenant: str = "ada", *, created: bool = True, **more: object) -> str:

@@ -51,6 +51,30 @@ def test_a_person_on_call_lists_looks_and_adopts(scene: Scene) -> None:
     assert (audited.code, audited.out) == (0, "")
 
 
+def test_money_that_nobody_estimated_is_listed_as_unknown_and_not_as_nothing(scene: Scene) -> None:
+    terminal = scene.terminal()
+    operation = scene.in_doubt(estimate=None)
+    assert terminal.run("reconcile", "list", "--json").object["held"] is None
+    people = terminal.run("reconcile", "list")
+    assert (people.err, "unknown" in people.out, " credits" in people.out) == (
+        "1 to be decided; at risk: unknown, no estimate\n",
+        True,
+        False,
+    )
+    assert "How much money is at risk is not known" in terminal.run("reconcile", "show", operation, "--offline").out
+    scene.in_doubt()
+    known = "2 to be decided; at risk: 5 credits, and of 1 unknown, no estimate\n"
+    assert terminal.run("reconcile", "list").err == known
+
+
+def test_an_estimate_of_nothing_is_known(scene: Scene) -> None:
+    operation = scene.in_doubt(estimate=0)
+    assert scene.terminal().run("reconcile", "list", "--json").object["held"] == 0
+    assert scene.terminal().run("reconcile", "list").err == "1 to be decided; at risk: nothing that is held\n"
+    told = scene.terminal().run("reconcile", "show", operation, "--offline").out
+    assert "0 credits are at risk" in told
+
+
 def test_each_refusal_has_its_code_and_its_exit_and_changes_nothing(slow_scene: Scene) -> None:
     scene = slow_scene
     theirs, operation = scene.in_doubt("bob"), scene.in_doubt("ada")

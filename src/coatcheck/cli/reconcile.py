@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Annotated
 
@@ -62,18 +62,26 @@ async def _write_lines(found: AsyncIterator[Doubt]) -> None:
 async def _print_screens(found: AsyncIterator[Doubt]) -> None:
     screen: list[Doubt] = []
     at_risk: dict[str, Decimal] = defaultdict(Decimal)
-    count = 0
+    count = unknown = 0
     async for doubt in found:
         screen.append(doubt)
         count += 1
         at_risk[doubt.unit] += doubt.held or 0
+        unknown += doubt.held is None
         if len(screen) == _SCREEN:
             _print_screen(screen)
             screen = []
     if screen:
         _print_screen(screen)
-    sums = ", ".join(amount(held, unit) for unit, held in sorted(at_risk.items()) if held) or "nothing that is held"
-    say(f"{count} to be decided; at risk: {sums}" if count else "nothing is in doubt")
+    say(f"{count} to be decided; at risk: {_sums(at_risk, unknown)}" if count else "nothing is in doubt")
+
+
+def _sums(at_risk: Mapping[str, Decimal], unknown: int) -> str:
+    """What is held in each unit, and of how many nobody knows."""
+    sums = ", ".join(amount(held, unit) for unit, held in sorted(at_risk.items()) if held)
+    if not unknown:
+        return sums or "nothing that is held"
+    return f"{sums}, and of {unknown} unknown, no estimate" if sums else "unknown, no estimate"
 
 
 def _print_screen(screen: Sequence[Doubt]) -> None:
@@ -87,7 +95,7 @@ def _print_screen(screen: Sequence[Doubt]) -> None:
             each.account,
             span(each.age_s),
             each.stage if each.render_state == "none" else each.render_state,
-            "-" if each.held is None else amount(each.held, each.unit),
+            "unknown" if each.held is None else amount(each.held, each.unit),
             ", ".join(each.decisions),
         )
         for each in screen

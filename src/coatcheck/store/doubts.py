@@ -60,6 +60,11 @@ class Standing:
         return self.quiescent_at is not None and self.quiescent_at <= self.operation.read_at
 
     @property
+    def at_risk(self) -> Decimal | None:
+        """What the dispatch holds; None where nobody knows: its row is gone, or it holds 0 because no estimate was given."""
+        return None if not self.held and self.operation.estimate is None else self.held
+
+    @property
     def is_stalled(self) -> bool:
         """Whether looking at the remote job was given up although it is not final."""
         return self.park_reason == ParkReason.STALLED and not self.operation.is_final

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from typing import assert_never
 
-from coatcheck.app.reconciling.views import Choice, Doubt, Possible
+from coatcheck.app.reconciling.views import REOBSERVE, Choice, Doubt, Possible
 from coatcheck.app.story.wording import word
 from coatcheck.core import events as ev
 from coatcheck.core.identity import operation_text
 from coatcheck.core.machine import advance
-from coatcheck.core.operation import Phase, RemoteJobId
+from coatcheck.core.operation import Phase, RemoteJobId, RenderState
 from coatcheck.core.steps import Refusal, Refused
 from coatcheck.store.doubts import Standing
 
@@ -85,8 +85,13 @@ def view_of(standing: Standing) -> Doubt:
         cause=standing.cause,
         http_status=standing.http_status,
         candidate_id=standing.candidate_id,
-        held=standing.held,
+        held=standing.at_risk,
         unit=standing.held_unit or operation.unit,
         age_s=max(0.0, round((operation.read_at - begun_at).total_seconds(), 3)),
-        decisions=tuple(each.decision for each in possible(standing) if each.possible_at is None),
+        decisions=(*(each.decision for each in possible(standing) if each.possible_at is None), *_free(standing)),
     )
+
+
+def _free(standing: Standing) -> tuple[str, ...]:
+    """What helps without deciding anything: looking again at a job that was given up."""
+    return (REOBSERVE,) if standing.is_stalled or standing.operation.render_state is RenderState.MISSING else ()

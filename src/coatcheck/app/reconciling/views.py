@@ -21,11 +21,16 @@ class Choice(enum.StrEnum):
     WRITE_OFF = "write-off"
 
 
+REOBSERVE = "reobserve"
+"""No decision: `coatcheck operations reobserve`, free, where a remote job is missing or stalled."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Doubt:
     """One operation that waits for a decision, and the dispatch that it is about.
 
-    `held` is the money at risk, None where no dispatch is known; `age_s` counts from the mark. `decisions` are those possible now.
+    `held` is the money at risk, None where it is not known: no dispatch is, or no estimate was given. `age_s` counts from the mark. `decisions`
+    are those possible now; `reobserve` among them is the free look again at a job that is missing or stalled.
     """
 
     operation_id: str
@@ -50,7 +55,7 @@ class Doubt:
     held: Decimal | None
     unit: str
     age_s: float
-    decisions: tuple[Choice, ...]
+    decisions: tuple[str, ...]
 
     def as_json(self) -> Json:
         """The fields by name."""

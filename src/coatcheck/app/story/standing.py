@@ -8,7 +8,7 @@ from coatcheck.app.story.causes import why, why_not_stored
 from coatcheck.app.story.telling import Chapter, Row, Telling
 from coatcheck.app.story.waiting import waiting
 from coatcheck.app.story.wording import amount, count, quoted
-from coatcheck.core.operation import DeliveryState, Phase, RenderState
+from coatcheck.core.operation import DeliveryState, Operation, Phase, RenderState
 
 
 def standing_chapter(telling: Telling) -> Chapter:
@@ -89,7 +89,8 @@ def _uncertain(telling: Telling) -> tuple[str, ...]:
     since = "" if swept is None else f" since {telling.at(swept['at'])}"
     row = telling.present
     at_risk = "How much money is at risk is not known: no estimate was given."
-    if row is not None and row["settled_at"] is None and row["held"]:
+    is_known = row is not None and (row["held"] or telling.operation.estimate is not None)
+    if row is not None and row["settled_at"] is None and is_known:
         at_risk = f"{amount(row['held'], row['unit'])} are at risk and stay held as long as the doubt lasts."
     return (
         f"It is in doubt{since}: the request may have reached the service, and no usable reply is known.",
@@ -103,8 +104,16 @@ def _state(telling: Telling) -> str:
     """What is known of the remote job, as half a sentence."""
     if telling.is_stalled:
         return "it was looked at for too long and set aside"
-    delivered = _DELIVERIES[telling.operation.delivery_state]
-    return _STATES[telling.operation.render_state].format(delivered=delivered)
+    operation = telling.operation
+    if _is_unknown_word(operation):
+        return f"the service calls it {quoted(operation.remote_status or '')}, which is no known word"
+    delivered = _DELIVERIES[operation.delivery_state]
+    return _STATES[operation.render_state].format(delivered=delivered)
+
+
+def _is_unknown_word(operation: Operation) -> bool:
+    """Whether it was seen, and never under a word that says how far it is."""
+    return operation.render_state is RenderState.NONE and operation.remote_status is not None
 
 
 _STATES: Final[Mapping[RenderState, str]] = MappingProxyType(
@@ -137,7 +146,10 @@ def _known(telling: Telling) -> tuple[str, ...]:
         lines.append(
             "The service answered the request with an error and yet named this job, so it is looked after like any other."
         )
-    if operation.remote_status is not None:
+    if _is_unknown_word(operation):
+        setting = "" if telling.for_tenant else " Give it a meaning with the provider's setting STATUS_WORDS."
+        lines.append(f"Its own words are kept, and looks go on until one is known.{setting}")
+    elif operation.remote_status is not None:
         lines.append(f"The service's own last word on it is {quoted(operation.remote_status)}.")
     lines += _render(telling)
     lines += waiting(telling)
