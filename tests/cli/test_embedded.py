@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psycopg
+
 from cli.terminal import SPECIFICATION, Terminal, plain_environ
 from coatcheck.sim import ThreadedService
 
@@ -26,7 +28,11 @@ def test_commands_in_a_row_and_a_worker_beside_them_share_it(tmp_path: Path, ser
         running.said("ready ")
         assert _servers(tmp_path) != []
         second = terminal.enqueue("k2", given=SPECIFICATION)
-        assert terminal.run("doctor").code == 0
+        checked = terminal.run("doctor", "--json")
+        (address,) = [each["reading"] for each in checked.object["checks"] if each["name"] == "embedded server"]
+        with psycopg.connect(address) as connection:
+            assert connection.execute("select count(*) from coatcheck.operations").fetchone() == (2,)
+        assert checked.code == 0
         running.process.terminate()
         assert running.ended().code == 0
     assert terminal.run("worker", "--until-idle").code == 0

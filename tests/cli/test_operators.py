@@ -21,7 +21,7 @@ STATS_FIELDS = {
         "stale_count",
         "uncertain_count",
     ),
-    *("waiting", "parked", "unclaimed_count", "queue_age_by_action_s", "due", "worker_count"),
+    *("waiting", "parked", "unclaimed_count", "unclaimed_providers", "queue_age_by_action_s", "due", "worker_count"),
     *("uncertain_age_s", "uncertain_held", "held", "orphan_count", "account_waits", "accounts"),
 }
 
@@ -104,6 +104,7 @@ def test_stats_are_one_object_with_every_measure(
     assert 100 <= before["queue_age_s"] < 200
     assert before["queue_age_by_action_s"] == {"dispatch": before["queue_age_s"]}
     assert (before["unclaimed_count"], before["uncertain_count"], before["action_ms"]) == (2, 0, {})
+    assert before["unclaimed_providers"] == ["genace"]
     assert provided.run("worker", "--until-idle").code == 0
     after = provided.run("stats", "--json").object
     assert (after["queue_age_s"], after["remote_render_age_s"]) == (0, 0)
@@ -233,7 +234,10 @@ def test_doctor_accepts_a_role_of_least_privilege_and_sees_unclaimed_work(
         connection.execute(sql.SQL("create role {} login in role coatcheck_worker").format(sql.Identifier(role)))
     found = verdicts(terminal, 0, COATCHECK_DATABASE_URL=database.url.replace("//postgres@", f"//{role}@"))
     assert found["role"] == {**found["role"], "verdict": "ok", "reading": role}
-    assert (found["unclaimed messages"]["verdict"], found["unclaimed messages"]["reading"]) == ("warning", "1")
+    assert (found["unclaimed messages"]["verdict"], found["unclaimed messages"]["reading"]) == (
+        "warning",
+        '1, of "genace"',
+    )
     assert found["providers"]["verdict"] == found["workers"]["verdict"] == "warning"
 
 

@@ -41,7 +41,7 @@ def test_what_is_set_is_told_what_is_not_stays_and_none_lifts_it(provided: Termi
     words = ("--max-in-flight", "8", "--dispatches-per-s", "0.5", "--looks-per-s", "1000000", "--look-floor-s", "0")
     told = provided.run(*SET, *words, "--doubt-limit", "3")
     assert told.out == (
-        "genace is expected to cost no amount credits, at most 8 in flight, at most 0.5 dispatches a second,"
+        "genace is without an estimate, at most 8 in flight, at most 0.5 dispatches a second,"
         " at most 1000000 looks a second, at least 0 s between looks at a job, paused after 3 doubts in a row:"
         " their limits (ada)\n"
     )

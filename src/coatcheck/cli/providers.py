@@ -212,7 +212,8 @@ def _at(instant: datetime) -> str:
 
 def _described(row: ProviderRow) -> str:
     """The whole budget in a line, limit or none."""
-    cost = f"expected to cost {exact(row.default_estimate) or 'no amount'} {visible(row.unit)}"
+    figure = exact(row.default_estimate)
+    cost = "without an estimate" if figure is None else f"expected to cost {figure} {visible(row.unit)}"
     limits = (
         (row.max_in_flight, "in flight"),
         (row.dispatches_per_s, "dispatches a second"),

@@ -71,6 +71,8 @@ def _reading(value: object) -> object:
     match value:
         case Mapping():
             return ", ".join(f"{name} {_reading(each)}" for name, each in value.items())
+        case list():
+            return ", ".join(map(str, value))
         case float():
             return f"{value:.1f}"
         case _:

