@@ -40,6 +40,16 @@ def test_what_would_be_too_early_says_until_when() -> None:
     assert "Until 2026-11-29 12:01:10 UTC (in 70 seconds), something of this request may still arrive" in told
 
 
+def test_what_nobody_took_for_a_while_may_be_cancelled_and_what_is_fresh_or_kept_back_needs_nobody() -> None:
+    old = NOW - timedelta(hours=3)
+    prepared = operation_in(Phase.PREPARED)
+    told = page(prepared, messages=[message(visible_at=old)])
+    assert COMMANDS.findall(told) == ["coatcheck providers list", "coatcheck operations cancel"]
+    assert 'If "genace" is right, run a worker that has it' in told
+    for other in (message(), message(visible_at=old, account_wait="cap"), message(leased_by="w", visible_at=LATER)):
+        assert COMMANDS.findall(page(prepared, messages=[other])) == []
+
+
 @pytest.mark.parametrize("phase", [Phase.DISPATCHING, Phase.ACCEPTED, Phase.CANCELLED, Phase.ABANDONED])
 def test_where_nothing_needs_a_person_nothing_is_offered(phase: Phase) -> None:
     assert (

@@ -56,6 +56,20 @@ def test_people_are_told_in_a_line(terminal: Terminal) -> None:
     assert found.out == f"{operation_id} was there before, prepared\n"
 
 
+def test_a_provider_that_nobody_has_yet_is_noted_and_no_error(terminal: Terminal, database: postgres.Database) -> None:
+    with database.connect() as connection:
+        connection.execute(
+            "insert into coatcheck.providers (name, account, kind) values ('genace', 'genace', 'genace')"
+        )
+    assert terminal.run(*ENQUEUE, given=SPECIFICATION).err == ""
+    mistyped = terminal.run(*ENQUEUE[:4], "k2", "--provider", "nope", "-", given=SPECIFICATION)
+    assert (mistyped.code, mistyped.out.split()[1:]) == (0, ["created"])
+    assert mistyped.err.startswith("note: no worker has had the provider nope yet")
+    as_json = terminal.run(*ENQUEUE[:4], "k2", "--provider", "nope", "--json", "-", given=SPECIFICATION)
+    assert as_json.object["created"] is False
+    assert as_json.err == mistyped.err
+
+
 def test_a_specification_may_lie_in_a_file(terminal: Terminal) -> None:
     (terminal.folder / "spec.json").write_bytes(SPECIFICATION)
     ended = terminal.run("enqueue", "spec.json", "--tenant", "t1", "--key", "k1", "--json")

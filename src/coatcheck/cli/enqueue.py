@@ -12,7 +12,8 @@ from coatcheck.app.place import database_of
 from coatcheck.app.reading import view_of
 from coatcheck.app.views import Operation
 from coatcheck.cli.options import AsJson
-from coatcheck.cli.output import write_line, write_object
+from coatcheck.cli.output import say, write_line, write_object
+from coatcheck.cli.visible import visible
 from coatcheck.config import load_settings
 from coatcheck.core.fingerprint import INPUT_LIMIT_BYTES, read_json
 from coatcheck.core.identity import operation_text
@@ -20,6 +21,7 @@ from coatcheck.core.operation import OperationId
 from coatcheck.enqueue import Enqueued, EnqueueRequest, enqueue_sync, prepare
 from coatcheck.errors import CommitUnknown, Refused, Unavailable
 from coatcheck.seams import Seams
+from coatcheck.store.acquaintance import is_known
 from coatcheck.store.blocking import connected, load
 from coatcheck.store.committing import committing
 
@@ -48,7 +50,12 @@ def enqueue(
     )
     seams = Seams.real()
     with database_of(load_settings(), seams) as url:
-        found, record = _committed(url, request, seams, is_told=as_json)
+        found, record, is_served = _committed(url, request, seams, is_told=as_json)
+    if not is_served:
+        say(
+            f"note: no worker has had the provider {visible(provider)} yet, and nothing is sent before one has;"
+            " `coatcheck providers list` tells which there are"
+        )
     if as_json:
         write_object({**(record.as_json() if record else _known(request, found)), "created": found.created})
     else:
@@ -56,8 +63,13 @@ def enqueue(
         write_line(f"{operation_text(found.operation_id)} {made}")
 
 
-def _committed(url: str, request: EnqueueRequest, seams: Seams, *, is_told: bool) -> tuple[Enqueued, Operation | None]:
-    """Enqueue until the commit was seen. After one that was not, the same key finds what is there, or makes it now."""
+def _committed(
+    url: str, request: EnqueueRequest, seams: Seams, *, is_told: bool
+) -> tuple[Enqueued, Operation | None, bool]:
+    """Enqueue until the commit was seen; with the record, and whether its provider is known as far as the role may see.
+
+    After a commit that was not seen, the same key finds what is there, or makes it now.
+    """
     made: set[OperationId] = set()
     doubt: CommitUnknown | None = None
     for pause_s in _PAUSES_S:
@@ -67,13 +79,14 @@ def _committed(url: str, request: EnqueueRequest, seams: Seams, *, is_told: bool
                 found = enqueue_sync(connection, request)
                 made |= {found.operation_id} if found.created else set()
                 record = _record(connection, found) if is_told else None
+                is_served = _is_served(connection, request.provider)
         except CommitUnknown as error:
             doubt = error
         except (Unavailable, psycopg.Error):
             if doubt is None:
                 raise
         else:
-            return replace(found, created=found.operation_id in made), record
+            return replace(found, created=found.operation_id in made), record, is_served
     raise CommitUnknown(f"expected to see the commit, got none: {doubt}", next=_AGAIN) from doubt
 
 
@@ -100,6 +113,15 @@ def _record(connection: psycopg.Connection[Any], found: Enqueued) -> Operation |
             return view_of(*load(connection, found.operation_id))
     except psycopg.errors.InsufficientPrivilege:
         return None
+
+
+def _is_served(connection: psycopg.Connection[Any], provider: str) -> bool:
+    """Whether somebody made the provider known; a role that may not read hears nothing of it."""
+    try:
+        with connection.transaction():
+            return is_known(connection, provider)
+    except psycopg.errors.InsufficientPrivilege:
+        return True
 
 
 def _known(request: EnqueueRequest, found: Enqueued) -> dict[str, object]:

@@ -6,6 +6,7 @@ Nothing is offered that the table of phases would refuse for good; what is refus
 from collections.abc import Iterator
 
 from coatcheck.app.story.telling import Chapter, Row, Telling
+from coatcheck.app.story.waiting import is_unclaimed
 from coatcheck.app.story.wording import amount, quoted, word
 from coatcheck.core.operation import Phase, RenderState
 
@@ -101,6 +102,10 @@ def _prepared(telling: Telling) -> Iterator[str]:
         yield f"coatcheck allowance set --tenant {word(operation.tenant_id, 'TENANT')} AMOUNT --unit {word(operation.unit, 'UNIT')}"
         yield from _cancel(telling)
     elif course is not None and course["parked_at"] is not None:
+        yield from _cancel(telling)
+    elif course is not None and is_unclaimed(telling, course):
+        yield f"See which providers are known. If {quoted(operation.provider)} is right, run a worker that has it; the dispatch that follows costs what it costs."
+        yield "coatcheck providers list"
         yield from _cancel(telling)
 
 

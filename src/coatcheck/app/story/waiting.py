@@ -72,6 +72,15 @@ def waiting(telling: Telling) -> tuple[str, ...]:
     return tuple(line for message in telling.kept["messages"] for line in _waits(telling, message))
 
 
+def is_unclaimed(telling: Telling, message: Row) -> bool:
+    """Whether nobody took it for a while, although nothing keeps it back."""
+    is_held = message["parked_at"] is not None or (
+        message["leased_by"] is not None and message["visible_at"] > telling.now
+    )
+    is_kept_back = (message["action"], message.get("account_wait") or "") in _KEPT_BACK
+    return not is_held and not is_kept_back and telling.now - message["visible_at"] > _UNCLAIMED
+
+
 def _waits(telling: Telling, message: Row) -> tuple[str, ...]:
     what = _ACTIONS.get(message["action"], "the next step")
     if message["action"] == "reconcile" and telling.operation.phase is Phase.UNCERTAIN:
@@ -111,7 +120,7 @@ def _due(telling: Telling, message: Row, begins: str) -> str:
     kept_back = _KEPT_BACK.get((message["action"], message.get("account_wait") or ""))
     if kept_back is not None:
         return f"{begins} is due since {when} and kept back by its account: {kept_back}."
-    if telling.now - message["visible_at"] > _UNCLAIMED:
+    if is_unclaimed(telling, message):
         asking = f'a worker for the provider {quoted(message["provider"])} with the role "{message["action"]}"'
         return f"{begins} is due since {when} and nobody took it: is {asking} running?"
     return f"{begins} is due since {when}; the next free worker takes it."
