@@ -6,6 +6,7 @@ import pytest
 
 from coatcheck.seams import NO_FAULTS
 from coatcheck.store.pauses import Pausable, pause, resume
+from coatcheck.workers.accounts import Accounts
 from coatcheck.workers.notices import Notices
 from store.ground import ACCOUNT, Ground
 
@@ -30,3 +31,24 @@ def test_a_pause_and_its_end_are_said_once_each(
         ground.run(resume(ground.line, "genace", reason="paid", actor="ada", what=what, faults=NO_FAULTS))
         assert said() == [("account goes on", what, None)]
         assert said() == []
+
+
+@pytest.mark.parametrize("looks_between", [True, False])
+def test_a_worker_trusts_an_account_no_more_after_a_pause_even_one_that_it_never_saw(
+    ground: Ground, looks_between: bool
+) -> None:
+    trust = Accounts()
+    notices = Notices(ground.line, [ACCOUNT], ground.seams, trust)
+    ground.run(notices.look())
+    trust.answered(ACCOUNT, 201)
+    ground.run(notices.look())
+    assert trust.knows(ACCOUNT)
+    ground.run(pause(ground.line, "genace", reason="their invoice", actor="ada", faults=NO_FAULTS))
+    if looks_between:
+        ground.run(notices.look())
+    ground.run(resume(ground.line, "genace", reason="paid", actor="ada", faults=NO_FAULTS))
+    ground.run(notices.look())
+    assert not trust.knows(ACCOUNT)
+    trust.answered(ACCOUNT, 201)
+    ground.run(notices.look())
+    assert trust.knows(ACCOUNT), "one answer is enough"

@@ -69,3 +69,16 @@ def test_an_answer_that_does_not_come_holds_nobody_up_for_long() -> None:
             assert accounts._alone[ACCOUNT].locked(), "who gave up waiting must not end another's turn"
 
     asyncio.run(asyncio.wait_for(story(), timeout=10))
+
+
+def test_a_pause_ends_the_trust_until_the_next_answer() -> None:
+    async def story() -> tuple[bool, bool, bool]:
+        accounts = Accounts(wait_s=NEVER_S)
+        accounts.answered(ACCOUNT, 201)
+        before = await others_go_on(accounts)
+        accounts.paused(ACCOUNT)
+        after = await others_go_on(accounts)
+        accounts.answered(ACCOUNT, 201)
+        return before, after, await others_go_on(accounts)
+
+    assert asyncio.run(story()) == (True, False, True)

@@ -18,8 +18,10 @@ from coatcheck.store import pauses
 from coatcheck.store.budgets import FAILED_LOOKS, Budget, change_budget
 from coatcheck.store.db import Database, opened
 from coatcheck.store.pauses import Pausable, ProviderRow
+from coatcheck.workers.accounts import Accounts
 from sim_service.raw_client import get
 from store.ground import Ground
+from waiting import until_async
 from workers.studio import Studio
 
 MANY = FAILED_LOOKS + 2
@@ -48,10 +50,10 @@ class Field(Studio):
         self.rows("insert into coatcheck.accounts (account) values ('genace') returning account")
 
     def pause(self, what: Pausable) -> None:
-        asyncio.run(self._order(partial(pauses.pause, reason="by hand", actor="ada", what=what)))
+        asyncio.run(self._order(partial(pauses.pause, reason="by hand", actor="ada", what=what, faults=NO_FAULTS)))
 
     def resume(self, what: Pausable) -> None:
-        asyncio.run(self._order(partial(pauses.resume, reason="mended", actor="ada", what=what)))
+        asyncio.run(self._order(partial(pauses.resume, reason="mended", actor="ada", what=what, faults=NO_FAULTS)))
 
     async def _order(self, order: Callable[[Database, str], Awaitable[ProviderRow]]) -> None:
         async with opened(self.url, seams=Seams.real(), name="test") as database:
@@ -216,6 +218,36 @@ def test_doubts_in_a_row_pause_dispatch_until_a_person_resumes_it_and_never_by_i
     field.work()
     assert field.phases() == ["uncertain"] * 3 + ["accepted"] * 2
     assert (len(field.sim.posts), field.account()["doubt_count"]) == (5, 0)
+
+
+def test_a_running_worker_whose_account_is_resumed_sends_one_request_until_it_is_answered_well(
+    field: Field, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It saw good answers before the pause; what was wrong then may be worse now."""
+    monkeypatch.setattr("coatcheck.app.workplace.Accounts", partial(Accounts, wait_s=3600.0))
+    asyncio.run(_resumed_too_early(field))
+    assert sorted(field.phases()) == ["accepted", *["prepared"] * 5, "rejected"]
+    assert len(field.sim.posts) == 2
+
+
+async def _resumed_too_early(field: Field) -> None:
+    async with asyncio.timeout(120), worker_of(field.settings({}), field.url, seams=Seams.real()) as (worker, _):
+        running = asyncio.create_task(worker.run())
+        field.enqueue()
+        await until_async(lambda: field.phases() == ["accepted"])
+        await asyncio.to_thread(field.pause, Pausable.DISPATCH)
+        field.enqueue(count=6)
+        await until_async(lambda: len(field.rows("select 1 from coatcheck.outbox where wait_reason = 'pause'")) == 6)
+        field.sim.script([{"on": "create", "kind": "status", "status": 401, "times": "always"}])
+        await asyncio.to_thread(field.resume, Pausable.DISPATCH)
+        await until_async(
+            lambda: (
+                field.account()["dispatch_pause_reason"] == "the service answered 401 to a dispatch"
+                and len(field.rows("select 1 from coatcheck.outbox where wait_reason = 'pause'")) == 5
+            )
+        )
+        worker.drain()
+        await running
 
 
 def test_a_pause_of_looks_stops_neither_dispatch_nor_delivery_and_one_of_dispatch_neither_looks_nor_delivery(

@@ -38,6 +38,7 @@ from coatcheck.store.pauses import register
 from coatcheck.store.requests import DeliveriesOf, OperationOf, Reader
 from coatcheck.store.resolution import Traces
 from coatcheck.version import VERSION
+from coatcheck.workers.accounts import Accounts
 from coatcheck.workers.cancelling import Cancelling
 from coatcheck.workers.deliver import Delivering, DeliveryHandler
 from coatcheck.workers.desk import Desk
@@ -99,7 +100,8 @@ async def worker_of(
         vigil = Vigil(lines.aside, worker=incarnation, promotion_is_safe=settings.promotion_is_safe, seams=seams)
         # before the configured names are made known: what is new where nobody compared yet is paused
         await _prompt([await _begun(stack, seams, vigil.look, vigil.run)])
-        await _made_known(stack, settings, lines, seams)
+        trust = Accounts()
+        await _made_known(stack, settings, lines, seams, trust)
         sink = await _sink(settings, roles, seams)
         tls = secure_context()
         gets = await stack.enter_async_context(Gets(tls=tls, seams=seams))
@@ -111,7 +113,7 @@ async def worker_of(
             leases, lines.leases, _capacities(settings, sums, roles), seams, lookups=_lookups(settings, roles)
         )
         spool = await _spool(stack, settings, lines, incarnation)
-        desk = _desk(lines, incarnation, seams, lessor, renewer, spool, tally)
+        desk = _desk(lines, incarnation, seams, lessor, renewer, spool, tally, trust)
         reporter = Reporter(lines.aside, worker=incarnation, version=VERSION, roles=roles, tally=tally, seams=seams)
         beginnings = [await _begun(stack, seams, reporter.report, reporter.run)]
         if not set(_SAVING).isdisjoint(roles):
@@ -153,11 +155,11 @@ async def _sink(settings: Settings, roles: Sequence[Action], seams: Seams) -> Fi
     return sink
 
 
-async def _made_known(stack: AsyncExitStack, settings: Settings, lines: _Lines, seams: Seams) -> None:
-    """The configured names are in the database, and the log tells what is paused of their accounts."""
+async def _made_known(stack: AsyncExitStack, settings: Settings, lines: _Lines, seams: Seams, trust: Accounts) -> None:
+    """The configured names are in the database, and the log tells what is paused of their accounts, which ends the trust in them."""
     await register(lines.leases, settings)
     accounts = {provider.account for provider in settings.providers.values()}
-    await _in_background(stack, kept_going(Notices(lines.aside, accounts, seams).run, seams))
+    await _in_background(stack, kept_going(Notices(lines.aside, accounts, seams, trust).run, seams))
 
 
 async def _spool(stack: AsyncExitStack, settings: Settings, lines: _Lines, incarnation: str) -> Spool:
@@ -215,7 +217,14 @@ async def _prompt(beginnings: Sequence[asyncio.Future[None]]) -> None:
 
 
 def _desk(
-    lines: _Lines, incarnation: str, seams: Seams, lessor: Lessor, renewer: Renewer, spool: Spool, tally: Tally
+    lines: _Lines,
+    incarnation: str,
+    seams: Seams,
+    lessor: Lessor,
+    renewer: Renewer,
+    spool: Spool,
+    tally: Tally,
+    trust: Accounts,
 ) -> Desk:
     marks = _marks(lines.marks, incarnation, seams)
     money = _money(lines.money, incarnation, seams, marks.away)
@@ -230,6 +239,7 @@ def _desk(
         renew=renewer.renew,
         spooling=Spooling(spool, money.away, seams),
         tally=tally,
+        trust=trust,
     )
 
 

@@ -1,6 +1,7 @@
 """One POST at a time until an account's credential was seen to work: one bad key must not reject a queue (a 401 rejects what it answers).
 
 A credential is judged at the door, so a denial comes at once: who has waited a moment for an answer that does not come goes on beside it.
+A pause ends that trust as a denial does: what was known before it says nothing of the account that a person resumes.
 """
 
 import asyncio
@@ -24,8 +25,8 @@ class Accounts:
     @asynccontextmanager
     async def turn(self, account: str) -> AsyncIterator[None]:
         """Wait for a turn: at once where the account works, else alone. Whoever waited may find that the account is paused by now."""
-        alone = account not in self._working and await self._acquired(account)
-        if alone and account in self._working:
+        alone = not self.knows(account) and await self._acquired(account)
+        if alone and self.knows(account):
             self._alone[account].release()
             alone = False
         try:
@@ -33,6 +34,10 @@ class Accounts:
         finally:
             if alone:
                 self._alone[account].release()
+
+    def knows(self, account: str) -> bool:
+        """Whether an answer showed that the account works, and nothing since says otherwise."""
+        return account in self._working
 
     async def _acquired(self, account: str) -> bool:
         """Whether the turn alone came within the wait."""
@@ -43,8 +48,12 @@ class Accounts:
             return False
 
     def answered(self, account: str, status: int | None) -> None:
-        """A POST was answered with this status, or (None) not at all, which says nothing about the credential."""
+        """A POST was answered with this status, or (None) not at all or in no usable way, which says nothing about the account."""
         if status in _DENIALS:
             self._working.discard(account)
         elif status is not None:
             self._working.add(account)
+
+    def paused(self, account: str) -> None:
+        """Its dispatches are paused, or were since this process saw it work: the next answer has to show it again."""
+        self._working.discard(account)

@@ -18,6 +18,8 @@ from coatcheck.store.door import ConcludeSave, DecideSave, DeliverSave, MarkSave
 from coatcheck.store.incidents import Note
 from coatcheck.store.operations import Delivery
 from coatcheck.store.requests import DeliveriesOf, OperationOf
+from coatcheck.workers import alarms
+from coatcheck.workers.accounts import Accounts
 from coatcheck.workers.complaints import Complaints
 from coatcheck.workers.spooling import Spooling
 from coatcheck.workers.tally import Tally
@@ -52,6 +54,7 @@ class Desk:
     spooling: Spooling | None = None
     """Keeps ends of POSTs on the disk while the database is away; None where only memory does."""
     tally: Tally = field(default_factory=Tally)
+    trust: Accounts = field(default_factory=Accounts)
     complaints: Complaints = field(init=False)
     failing: set[str] = field(default_factory=set)
     """Accounts of which a look failed here and none was answered since."""
@@ -93,6 +96,7 @@ class Desk:
         if saved.status in (Status.STALE, Status.EVIDENCE):
             self.tally.stale[_cause(save)] += 1
         else:
+            alarms.about(save, saved)
             for delay_s in _made_due(save):
                 self.wake(delay_s)
         return saved
@@ -131,7 +135,8 @@ class Desk:
 
     async def park(self, message: Message, reason: ParkReason) -> None:
         """Set a message aside for a person."""
-        await self._end(SetAside(message=message, reason=reason))
+        if await self._end(SetAside(message=message, reason=reason)):
+            alarms.parked(message.operation_id, message.lane, reason)
 
     async def note(self, operation_id: OperationId, incident: Incident) -> None:
         """Write down a protocol fault."""
@@ -151,11 +156,14 @@ class Desk:
         """Whether the lease is still ours, asked of the database."""
         return await self.renew(message)
 
-    async def _end(self, end: Release | Acknowledge | SetAside) -> None:
+    async def _end(self, end: Release | Acknowledge | SetAside) -> bool:
+        """Whether the lease was still ours to end."""
         self.seams.faults.reached(Point.L3_END_SENT)
-        if not await self.looks.save(end):
+        is_kept = bool(await self.looks.save(end))
+        if not is_kept:
             self.tally.stale["lease"] += 1
         self.seams.faults.reached(Point.L4_ENDED)
+        return is_kept
 
 
 def _made_due(save: Save) -> set[float]:

@@ -23,7 +23,6 @@ from coatcheck.provider.progress import Progress
 from coatcheck.provider.wire import SendWindow, post
 from coatcheck.seams import Point
 from coatcheck.store.door import MarkSave, Saved, Status
-from coatcheck.workers.accounts import Accounts
 from coatcheck.workers.conclusion import Ended, conclude
 from coatcheck.workers.desk import Desk, Work
 from coatcheck.workers.reconcile import conclude_doubt
@@ -61,7 +60,6 @@ class Dispatcher:
     def __init__(self, desk: Desk, providers: Mapping[str, Creating]) -> None:
         self._desk = desk
         self._providers = providers
-        self._accounts = Accounts()
         self._sending: dict[tuple[OperationId, int], _Sending] = {}
 
     async def handle(self, work: Work) -> None:
@@ -75,7 +73,7 @@ class Dispatcher:
             return
         reached(Point.D3_CHECKED)
         creating = self._providers[work.message.provider]
-        async with self._accounts.turn(creating.settings.account):
+        async with self._desk.trust.turn(creating.settings.account):
             if self._desk.draining:
                 await self._desk.release(work.message, 0.0)
                 return
@@ -106,7 +104,9 @@ class Dispatcher:
         self._sending[work.message.slot] = replace(sending, reply=reply)
         seams.faults.reached(Point.D11_PARSED)
         await self._save(work, sending, reply, exchange)
-        self._accounts.answered(creating.settings.account, exchange.status)
+        # an answer that leaves doubt shows nothing: where all are such, they are had one by one
+        usable_status = None if isinstance(reply, ev.Doubted) else exchange.status
+        self._desk.trust.answered(creating.settings.account, usable_status)
         del self._sending[work.message.slot]
 
     async def surprised(self, work: Work) -> bool:
@@ -171,6 +171,8 @@ class Dispatcher:
         self, work: Work, dispatch_id: DispatchId, saved: Saved, creating: Creating, began: float
     ) -> None:
         """No POST follows: the operation moved on, its account is paused, or nobody saw the mark's commit."""
+        if saved.status is Status.PAUSED:
+            self._desk.trust.paused(creating.settings.account)
         if saved.status in _WAITING:
             return
         if saved.status is Status.UNKNOWN and saved.revision is not None:

@@ -1,4 +1,7 @@
-"""Says in the log that an account of this worker was paused, by whom and why, and that it goes on: whoever reads logs first asks why it is quiet."""
+"""Says in the log that an account of this worker was paused, by whom and why, and that it goes on: whoever reads logs first asks why it is quiet.
+
+What the process trusted before a pause it trusts no more.
+"""
 
 import logging
 from collections.abc import Collection
@@ -10,6 +13,7 @@ from coatcheck.errors import CoatcheckError
 from coatcheck.seams import Seams
 from coatcheck.store.db import Database
 from coatcheck.store.pauses import Pausable, ProviderRow, listed
+from coatcheck.workers.accounts import Accounts
 
 logger = logging.getLogger(__name__)
 
@@ -17,13 +21,17 @@ EVERY_S = 6.0
 
 
 class Notices:
-    """One worker's view of the pauses of its accounts. No rule rests on it."""
+    """One worker's view of the pauses of its accounts. No rule rests on it, but the trust that `trust` keeps ends sooner."""
 
-    def __init__(self, database: Database, accounts: Collection[str], seams: Seams) -> None:
+    def __init__(
+        self, database: Database, accounts: Collection[str], seams: Seams, trust: Accounts | None = None
+    ) -> None:
         self._database = database
         self._accounts = frozenset(accounts)
         self._seams = seams
+        self._trust = trust or Accounts()
         self._paused: dict[tuple[str, Pausable], datetime] = {}
+        self._resumed: dict[str, datetime | None] = {}
 
     async def run(self) -> None:
         """Look until cancelled."""
@@ -39,6 +47,7 @@ class Notices:
             logger.warning("pauses were not read", extra={"error": type(error).__name__})
             return
         for row in {row.account: row for row in rows if row.account in self._accounts}.values():
+            self._distrust(row)
             self._note(
                 row, Pausable.DISPATCH, row.dispatch_paused_at, row.dispatch_pause_reason, row.dispatch_paused_by
             )
@@ -46,6 +55,13 @@ class Notices:
                 *(row, Pausable.OBSERVATION, row.observation_paused_at),
                 *(row.observation_pause_reason, row.observation_paused_by),
             )
+
+    def _distrust(self, row: ProviderRow) -> None:
+        """Who had nothing to mark during a pause hears of it here; a pause that came and went between two looks left its end."""
+        resumed_at = row.dispatch_resumed_at
+        if row.dispatch_paused_at is not None or self._resumed.get(row.account, resumed_at) != resumed_at:
+            self._trust.paused(row.account)
+        self._resumed[row.account] = resumed_at
 
     def _note(
         self, row: ProviderRow, what: Pausable, since: datetime | None, reason: str | None, by: str | None

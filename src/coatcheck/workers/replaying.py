@@ -26,6 +26,7 @@ from coatcheck.store.db import Database, Trouble, trouble
 from coatcheck.store.door import ConcludeSave, Door, Saved
 from coatcheck.store.ends import End, end_of
 from coatcheck.store.operations import load
+from coatcheck.workers import alarms
 from coatcheck.workers.conclusion import Ended, keep, see_through
 from coatcheck.workers.desk import Desk
 
@@ -163,6 +164,7 @@ class _Direct:
 
     async def save(self, save: ConcludeSave, /) -> Saved:
         (saved,) = await self._door.conclude([save])
+        alarms.about(save, saved)
         return saved
 
     async def operation(self, operation_id: OperationId, *, lasting: bool = False) -> Operation | None:  # noqa: ARG002 - the port's form
