@@ -48,37 +48,40 @@ jobs_promoted as (
     and not exists (select from jobs_claimed as won where won.account = held.account and won.remote_job_id = held.remote_job_id)
   returning held.account, held.remote_job_id, held.operation_id, held.dispatch_id
 ),
+-- `applies` beside its status: of a boolean PostgreSQL expects half, of a word one row, and would compare each with each
 judged as materialized (
-  select guarded.operation_id, guarded.event, guarded.phase, guarded.render_state, guarded.actor, guarded.reason, guarded.outcome,
-    guarded.settles, guarded.authorises, guarded.requests_cancel, guarded.cancel_answer, guarded.clears_withdrawal,
-    guarded.remote_job_id, guarded.observe_for_s, guarded.message_lane, guarded.tenant_id, guarded.account, guarded.from_phase,
-    guarded.from_render_state, guarded.from_delivery_state, guarded.dispatch_id as present_dispatch_id,
-    coalesce(won.dispatch_id, guarded.dispatch_id) as dispatch_id,
-    case
-      when not is_current then 'stale'
-      when guarded.remote_job_id is null or won.operation_id is not null then 'applied'
-      when exists (
-        select from coatcheck.remote_jobs as held
-        where held.account = guarded.account and held.remote_job_id = guarded.remote_job_id
-          and held.operation_id <> guarded.operation_id) then 'owned'
-      -- the owner's row was committed after this statement's snapshot: once more
-      else 'stale' end as status
-  from guarded
-  left join (
-    select account, remote_job_id, operation_id, dispatch_id from jobs_claimed
-    union all select account, remote_job_id, operation_id, dispatch_id from jobs_promoted) as won
-    on won.account = guarded.account and won.remote_job_id = guarded.remote_job_id and won.operation_id = guarded.operation_id
+  select ruled.*, ruled.status = 'applied' as applies
+  from (
+    select guarded.operation_id, guarded.event, guarded.phase, guarded.render_state, guarded.actor, guarded.reason, guarded.outcome,
+      guarded.settles, guarded.authorises, guarded.requests_cancel, guarded.cancel_answer, guarded.clears_withdrawal,
+      guarded.remote_job_id, guarded.observe_for_s, guarded.message_lane, guarded.tenant_id, guarded.account, guarded.from_phase,
+      guarded.from_render_state, guarded.from_delivery_state, guarded.dispatch_id as present_dispatch_id,
+      coalesce(won.dispatch_id, guarded.dispatch_id) as dispatch_id,
+      case
+        when not is_current then 'stale'
+        when guarded.remote_job_id is null or won.operation_id is not null then 'applied'
+        when exists (
+          select from coatcheck.remote_jobs as held
+          where held.account = guarded.account and held.remote_job_id = guarded.remote_job_id
+            and held.operation_id <> guarded.operation_id) then 'owned'
+        -- the owner's row was committed after this statement's snapshot: once more
+        else 'stale' end as status
+    from guarded
+    left join (
+      select account, remote_job_id, operation_id, dispatch_id from jobs_claimed
+      union all select account, remote_job_id, operation_id, dispatch_id from jobs_promoted) as won
+      on won.account = guarded.account and won.remote_job_id = guarded.remote_job_id and won.operation_id = guarded.operation_id) as ruled
 ),
 -- an id that concludes opens its dispatch; if that is an earlier one, the present dispatch bought something that nobody has
 verdicts as materialized (
   select operation_id, tenant_id, dispatch_id, outcome, reason, remote_job_id,
     case when remote_job_id is not null then 'open' else settles end as verdict
   from judged
-  where status = 'applied' and (outcome is not null or settles is not null)
+  where applies and (outcome is not null or settles is not null)
   union all
   select operation_id, tenant_id, present_dispatch_id, null, reason, null, 'spent'
   from judged
-  where status = 'applied' and present_dispatch_id <> dispatch_id
+  where applies and present_dispatch_id <> dispatch_id
 ),
 open_dispatches as materialized (
   select held.dispatch_id, held.outcome, held.held, held.charged, held.orphaned, held.unit, held.settled_at
@@ -100,7 +103,7 @@ account_news as (
   select account, null::float8 as shut_s,
     coatcheck.is_in_flight(phase, render_state)::integer - coatcheck.is_in_flight(from_phase, from_render_state)::integer as flights
   from judged
-  where status = 'applied'
+  where applies
 ),
 -- include: account_news
 amounts as (
@@ -115,7 +118,7 @@ redelivered as (
   update coatcheck.deliveries as held set state = 'pending', cause = null, updated_at = coatcheck.lease_now()
   from unnest(%(redeliver_operation_id)s::uuid[], %(redeliver_index)s::smallint[]) as again(operation_id, output_index)
   join judged using (operation_id)
-  where judged.status = 'applied' and held.operation_id = again.operation_id and held.output_index = again.output_index
+  where judged.applies and held.operation_id = again.operation_id and held.output_index = again.output_index
     and held.state = 'failed'
   returning held.operation_id
 ),
@@ -146,7 +149,7 @@ written as (
   cross join lateral (
     select count(*)::integer as outputs from redelivered where redelivered.operation_id = judged.operation_id) as again
   -- allowances are locked before lanes, as everywhere
-  where judged.status = 'applied' and stored.operation_id = judged.operation_id and (select count(*) from allowance_locks) >= 0
+  where judged.applies and stored.operation_id = judged.operation_id and (select count(*) from allowance_locks) >= 0
   returning stored.operation_id, stored.revision, stored.phase, stored.render_state, stored.delivery_state, stored.provider,
     stored.account, stored.remote_job_id, stored.tenant_id, stored.priority, stored.dispatch_by_at
 ),

@@ -87,25 +87,28 @@ affordable as materialized (
   left join wanted using (operation_id)
   left join purses on purses.tenant_id = standing.tenant_id and purses.unit = standing.unit
 ),
--- the first ones, as many as may be in flight and as the rate allows at this instant
+-- the first ones, as many as may be in flight and as the rate allows at this instant; `applies` beside the status: of a boolean
+-- PostgreSQL expects half, of a word one row, and would compare each with each
 judged as materialized (
-  select affordable.operation_id, affordable.dispatch_id, affordable.account, affordable.send_s, affordable.quiescent_s,
-    affordable.lease_s, affordable.pause_s, affordable.tenant_id, affordable.unit, affordable.amount, affordable.event,
-    affordable.actor, affordable.reason, affordable.message_lane, affordable.from_phase, affordable.from_render_state,
-    affordable.from_delivery_state, turn.token_in_s,
-    case
-      when affordable.status = 'applied' and turn.number > budgets.free_count then 'cap'
-      when affordable.status = 'applied' and turn.number > turn.token_count then 'rate'
-      else affordable.status end as status
+  select turned.*, turned.status = 'applied' as applies
   from (
-    select *, row_number() over (partition by account, status order by position)::integer as number
-    from affordable) as affordable
-  left join budgets using (account)
-  cross join lateral (select coatcheck.lease_now() as at) as clock
-  cross join lateral (select affordable.number,
-    coatcheck.tokens(budgets.dispatches_per_s, budgets.dispatch_turn_at, budgets.dispatch_shut_until, clock.at) as token_count,
-    coatcheck.token_in_s(budgets.dispatches_per_s, budgets.dispatch_turn_at, budgets.dispatch_shut_until, clock.at,
-      affordable.number) as token_in_s) as turn
+    select affordable.operation_id, affordable.dispatch_id, affordable.account, affordable.send_s, affordable.quiescent_s,
+      affordable.lease_s, affordable.pause_s, affordable.tenant_id, affordable.unit, affordable.amount, affordable.event,
+      affordable.actor, affordable.reason, affordable.message_lane, affordable.from_phase, affordable.from_render_state,
+      affordable.from_delivery_state, turn.token_in_s,
+      case
+        when affordable.status = 'applied' and turn.number > budgets.free_count then 'cap'
+        when affordable.status = 'applied' and turn.number > turn.token_count then 'rate'
+        else affordable.status end as status
+    from (
+      select *, row_number() over (partition by account, status order by position)::integer as number
+      from affordable) as affordable
+    left join budgets using (account)
+    cross join lateral (select coatcheck.lease_now() as at) as clock
+    cross join lateral (select affordable.number,
+      coatcheck.tokens(budgets.dispatches_per_s, budgets.dispatch_turn_at, budgets.dispatch_shut_until, clock.at) as token_count,
+      coatcheck.token_in_s(budgets.dispatches_per_s, budgets.dispatch_turn_at, budgets.dispatch_shut_until, clock.at,
+        affordable.number) as token_in_s) as turn) as turned
 ),
 budgets_spent as (
   update coatcheck.accounts as kept set
@@ -113,13 +116,13 @@ budgets_spent as (
     dispatch_turn_at = case when kept.dispatches_per_s is null then kept.dispatch_turn_at
       else greatest(kept.dispatch_turn_at, coatcheck.lease_now()) + make_interval(secs => spent.mark_count / kept.dispatches_per_s) end
   from budgets
-  join (select account, count(*)::integer as mark_count from judged where status = 'applied' group by account) as spent using (account)
+  join (select account, count(*)::integer as mark_count from judged where applies group by account) as spent using (account)
   where kept.account = budgets.account
 ),
 amounts as (
   select tenant_id, unit, amount as held, 0::numeric as charged
   from judged
-  where status = 'applied' and amount <> 0
+  where applies and amount <> 0
 ),
 -- include: allowances
 written as (
@@ -131,7 +134,7 @@ written as (
     revision = stored.revision + 1,
     updated_at = coatcheck.lease_now()
   from judged
-  where judged.status = 'applied' and stored.operation_id = judged.operation_id
+  where judged.applies and stored.operation_id = judged.operation_id
   returning stored.operation_id, stored.revision, stored.phase, stored.render_state, stored.delivery_state, stored.provider,
     stored.account, stored.authorisation, stored.authorised_by, stored.dispatch_count, stored.unit,
     stored.tenant_id, stored.priority
