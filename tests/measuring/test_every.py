@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from coatcheck.bench import MEASUREMENTS
+from coatcheck.devdb import account, place, postmaster
 from measuring.ground import COMMAND, SMALL, environment, measured
 from waiting import until
 
@@ -53,9 +54,11 @@ def test_of_a_killed_run_nobody_works_on_and_the_next_one_clears_the_rest_away(t
     process.kill()
     assert process.wait() == -signal.SIGKILL
     until(lambda: all("postgres" in line for line in running_in(folder)), deadline_s=60)
-    assert running_in(folder)
+    data = place.chosen(place.locks_folder(folder / "postgres"), account.borrowed("nobody")).data
+    assert postmaster.running(data) is not None
     ended = measured(tmp_path, "idle")
     assert ended.code == 0, ended.error
+    assert postmaster.running(data) is None
     assert list(tmp_path.iterdir()) == []
     assert running_in(folder) == []
 
