@@ -161,6 +161,25 @@ def test_tenants_take_turns_from_claim_to_claim(ground: Ground) -> None:
     assert served == ["t1", "t2", "t3", "t1"]
 
 
+@pytest.mark.parametrize("first", ["genace", "second"])
+def test_of_two_names_of_one_account_whoever_has_been_due_for_longer_gets_the_last_place(
+    ground: Ground, first: str
+) -> None:
+    ground.fetch("register_providers", name=["second"], account=["genace"], kind=["genace"])
+    _budget(ground, max_in_flight=1)
+    names = sorted(("genace", "second"), key=lambda name: name != first)
+    operations = []
+    for name in names:
+        operations.append(ground.enqueue(f"for {name}", provider=name))
+        ground.move(1)
+    wanted = [
+        Wanted(action=Action.DISPATCH, provider=name, account="genace", room=1, lease_s=30)
+        for name in ("genace", "second")
+    ]
+    (message,) = ground.run(ground.leases.claim(wanted, doubts=0, doubt_lease_s=30))
+    assert message.operation_id == operations[0]
+
+
 def test_a_final_state_stays(ground: Ground) -> None:
     operation_id = ground.enqueue("k")
     ground.happen(operation_id, ev.Accepted(dispatch_id=ground.mark(operation_id), remote_job_id=JOB))

@@ -5,7 +5,7 @@ due since the same instant the SQL leaves the order open, and so does this.
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from memory.budgets import Budget, Kind, budgets_of, kinds_of, spend_looks
@@ -15,6 +15,7 @@ from memory.tables import Key, Row, Tables, after
 from memory.turns import Walk, turns_of
 
 _LAST = 2147483647
+_NEVER = datetime.max.replace(tzinfo=UTC)
 _MESSAGE = words(
     "operation_id lane action provider account expected_revision expected_remote_job_id lease_token lease_count leased_at"
     " wait_reason wait_since_at wait_count tenant_id"
@@ -119,7 +120,7 @@ def _placed(
         [*met, *((True, True, rank, 0, row) for rank, row in enumerate(rest, 1))], key=lambda place: place[:4]
     )
     return [
-        {**_entry(row, kind), "number": number}
+        {**_entry(row, kind), "number": number, "due_at": row["visible_at"]}
         for number, (is_served, _, _, _, row) in enumerate(places, 1)
         if number <= kind.free and (not is_served or number <= kind.want["room"] - kind.want["reserve"])
     ]
@@ -170,10 +171,10 @@ def _doubtful(tables: Tables, p: Mapping[str, Any], budgets: Mapping[str, Budget
 
 
 def _taken(found: Sequence[Row]) -> list[Row]:
-    """An account may have several names, and looking up is looking: each account's are counted together."""
+    """An account may have several names, and looking up is looking: each account's are counted together, the longest due first."""
     numbers: dict[tuple[str, str], int] = {}
     taken = []
-    for each in sorted(found, key=lambda each: each["number"]):
+    for each in sorted(found, key=lambda each: (each["number"], each.get("due_at", _NEVER), each["slot"])):
         place = (each["account"], each["action"])
         numbers[place] = numbers.get(place, 0) + 1
         if each["leave_count"] is None or numbers[place] <= each["leave_count"]:

@@ -27,41 +27,43 @@ outage as materialized (
 -- include: claim_doubts
 -- tenants with nothing in hand first; the last places are kept for them
 placed as (
-  select numbered.kind, numbered.operation_id, numbered.lane, numbered.number
+  select numbered.kind, numbered.operation_id, numbered.lane, numbered.number, numbered.visible_at
   from (
-    select found.kind, found.operation_id, found.lane, found.is_fresh,
+    select found.kind, found.operation_id, found.lane, found.is_fresh, found.visible_at,
       row_number() over (partition by found.kind order by not found.is_fresh, found.is_rest, found.rank, found.turn) as number
     from (
-      select turns.kind, turns.operation_id, turns.lane, false as is_rest, turns.rank, turns.turn,
+      select turns.kind, turns.operation_id, turns.lane, turns.visible_at, false as is_rest, turns.rank, turns.turn,
         turns.rank = 1 and not exists (
           select from served where served.action = allowed.action and served.tenant_id = turns.tenant_id) as is_fresh
       from turns
       join allowed using (kind)
       union all
-      select rest.kind, rest.operation_id, rest.lane, true, row_number() over (partition by rest.kind order by rest.visible_at), 0, false
+      select rest.kind, rest.operation_id, rest.lane, rest.visible_at, true,
+        row_number() over (partition by rest.kind order by rest.visible_at), 0, false
       from rest) as found) as numbered
   join allowed using (kind)
   where numbered.number <= allowed.free and (numbered.is_fresh or numbered.number <= allowed.room - allowed.reserve)
 ),
--- an account may have several names, and looking up is looking: each account's are counted together
+-- an account may have several names, and looking up is looking: each account's are counted together, and of those who come equally
+-- early whoever has been due for longer is first
 entitled as materialized (
   select operation_id, lane, account, action, kind, lease_s, is_suspect,
-    row_number() over (partition by account, action order by number) as number, leave_count
+    row_number() over (partition by account, action order by number, visible_at, operation_id, lane) as number, leave_count
   from (
     select placed.operation_id, placed.lane, allowed.account, allowed.action, placed.kind, allowed.lease_s, false as is_suspect,
-      placed.number, allowed.leave_count
+      placed.number, placed.visible_at, allowed.leave_count
     from placed
     join allowed using (kind)
     union all
-    select operation_id, lane, account, action, null, lease_s, true, 0, null
+    select operation_id, lane, account, action, null, lease_s, true, 0, null, null
     from suspect
     union all
-    select operation_id, lane, account, action, null, lease_s, false, 0, null
+    select operation_id, lane, account, action, null, lease_s, false, 0, null, null
     from expired
     union all
     select doubtful.operation_id, doubtful.lane, doubtful.account, case when doubtful.is_look then 'observe' else 'reconcile' end, null,
       -- a look at a job tries a pause better than a search does, where there is one
-      %(doubt_lease_s)s::float8, false, case when budgets.is_paused then 2147483647 else 0 end,
+      %(doubt_lease_s)s::float8, false, case when budgets.is_paused then 2147483647 else 0 end, null,
       case when doubtful.is_look then budgets.look_leave end
     from doubtful
     left join budgets using (account)) as found
