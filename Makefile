@@ -43,9 +43,9 @@ test: ## every test that needs nothing but Python and little time
 	@scripts/set-up dev
 	@$(BIN)/$(PYTEST) -m "not system" $(addprefix --ignore=,$(LAB))
 
-lab: ## the laboratory: what takes its time, and all else as far as it takes to be believed; its figures go to docs/lab.json
+lab: ## the laboratory: what takes its time, and all else as far as it takes to be believed, or a PART of it; figures go to docs/lab.json
 	@scripts/set-up dev
-	@$(BIN)/$(PYTEST) --lab --figures $(FIGURES) -m "not system" $(sort $(LAB) $(FURTHER))
+	@$(BIN)/$(PYTEST) --lab --figures $(FIGURES) -m "not system" $(or $(PART),$(sort $(LAB) $(FURTHER)))
 
 mutants: ## take the product's promises out one by one, and see each missed by a test
 	@scripts/set-up dev
@@ -83,7 +83,6 @@ docs: ## write the pages anew that are made: states, late truth, settings from c
 	@cd tests && ../$(BIN)/python -m docs.states_page > ../docs/states.md
 	@cd tests && ../$(BIN)/python -m docs.late_truth_page > ../docs/late-truth.md
 	@$(BIN)/python -m coatcheck.config.page > docs/settings.md
-	@cd tests && ../$(BIN)/python -m docs.lab_page > ../docs/lab.md
 
 catalogue: ## write anew what the migrations make, object by object: after a migration was added
 	@scripts/set-up dev

@@ -1,17 +1,18 @@
-"""What a run counted: tests report figures, equal names are added up over all of them, and `--figures FILE` keeps the sums as JSON.
+"""What runs counted: tests report figures, equal names are added up over all of them, and `--figures FILE` keeps the sums as JSON.
 
-The sums go with the commit, the machine and the versions that they were counted on: a figure without those says nothing.
+The laboratory takes longer than there is time for at once, so each file of tests has a record of its own: a run replaces those of the files
+that it ran and leaves the others, each with the commit and the instant that it was counted at. A figure without those says nothing.
 """
 
 import json
 import os
 import platform
 import subprocess
-import time
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,36 +23,82 @@ Scale = Callable[..., int]
 
 
 class Book:
-    """Adds up what reports of finished tests carry."""
+    """Adds up what reports of finished tests carry, by the file of the test."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._began = time.monotonic()
-        self._sums: defaultdict[str, float] = defaultdict(float)
-        self._outcomes: Counter[str] = Counter()
+        self._sums: defaultdict[str, defaultdict[str, float]] = defaultdict(lambda: defaultdict(float))
+        self._outcomes: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        self._took_s: defaultdict[str, float] = defaultdict(float)
+        self._left: Counter[str] = Counter()
+        """Tests of each file that have not ended yet: a file that an interrupted run did not end has no record."""
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        if session.items:
+            self._expect(item.nodeid for item in session.items)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
+        self._expect(ids)
+
+    def _expect(self, ids: Iterable[str]) -> None:
+        self._left = Counter(_file(each) for each in ids)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        file = _file(report.nodeid)
+        self._took_s[file] += report.duration
         if report.when == "call" or report.failed:
-            self._outcomes[report.outcome] += 1
+            self._outcomes[file][report.outcome] += 1
         if report.when == "teardown":
+            self._left[file] -= 1
             for name, value in report.user_properties:
                 if name.startswith(FIGURE):
                     assert isinstance(value, int | float)
-                    self._sums[name.removeprefix(FIGURE)] += value
+                    self._sums[file][name.removeprefix(FIGURE)] += value
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        files = self._before(session.config.rootpath) | self._now()
         told = {
-            "at": datetime.now(UTC).isoformat(timespec="seconds"),
-            "commit": _commit(),
+            "cores": os.cpu_count(),
             "python": platform.python_version(),
             "postgresql": session.config.getoption("--pg", None),
-            "cores": os.cpu_count(),
-            "wall_s": round(time.monotonic() - self._began, 1),
-            "tests": dict(self._outcomes),
-            "figures": {name: round(self._sums[name], 3) for name in sorted(self._sums)},
+            "tests": _added(record["tests"] for record in files.values()),
+            "figures": _added(record["figures"] for record in files.values()),
+            "files": dict(sorted(files.items())),
         }
         self._path.parent.mkdir(parents=True, exist_ok=True)
         self._path.write_text(json.dumps(told, indent=2) + "\n")
+
+    def _before(self, root: Path) -> dict[str, Any]:
+        """The records of earlier runs, of files that are still there."""
+        text = self._path.read_text() if self._path.exists() else ""
+        files: Mapping[str, Any] = json.loads(text)["files"] if text else {}
+        return {file: record for file, record in files.items() if (root / file).exists()}
+
+    def _now(self) -> dict[str, Any]:
+        run = {"commit": _commit(), "at": datetime.now(UTC).isoformat(timespec="seconds")}
+        return {
+            file: {
+                **run,
+                "seconds": round(self._took_s[file], 1),
+                "tests": dict(outcomes),
+                "figures": {name: round(value, 3) for name, value in sorted(self._sums[file].items())},
+            }
+            for file, outcomes in self._outcomes.items()
+            if not self._left[file]
+        }
+
+
+def _file(nodeid: str) -> str:
+    return nodeid.partition("::")[0]
+
+
+def _added(parts: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    sums: defaultdict[str, float] = defaultdict(float)
+    for part in parts:
+        for name, value in part.items():
+            sums[name] += value
+    return {name: round(sums[name], 3) for name in sorted(sums)}
 
 
 def _commit() -> str | None:

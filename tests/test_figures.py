@@ -23,9 +23,21 @@ def test_failing(figures):
 """
 
 
-def counted(folder: Path, figures: str) -> subprocess.CompletedProcess[str]:
-    (folder / "test_counting.py").write_text(COUNTING)
-    options = ["-p", "figures", "-p", "no:cacheprovider", "-n", "2", "--lab", "--figures", figures, "-o", "addopts="]
+INTERRUPTED = """
+def test_counting(figures):
+    figures("kills", 7)
+
+def test_interrupted():
+    raise KeyboardInterrupt
+"""
+
+
+def counted(
+    folder: Path, figures: str, text: str = COUNTING, *, processes: int = 2
+) -> subprocess.CompletedProcess[str]:
+    (folder / "test_counting.py").write_text(text)
+    run = ["-n", str(processes), "--lab", "--figures", figures]
+    options = ["-p", "figures", "-p", "no:cacheprovider", *run, "-o", "addopts="]
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     return subprocess.run(
         [sys.executable, "-m", "pytest", *options, "test_counting.py"],
@@ -43,7 +55,33 @@ def test_figures_of_all_tests_are_added_up_whoever_ran_them(tmp_path: Path) -> N
     kept = json.loads((tmp_path / "kept" / "figures.json").read_text())
     assert kept["figures"] == {"kills": 8, "seeds": 200}
     assert kept["tests"] == {"passed": 2, "failed": 1}
-    assert {"at", "commit", "python", "postgresql", "cores", "wall_s"} <= kept.keys()
+    assert {"python", "postgresql", "cores"} <= kept.keys()
+    (record,) = kept["files"].values()
+    assert record["figures"] == kept["figures"]
+    assert {"at", "commit", "seconds"} <= record.keys()
+
+
+def test_a_run_replaces_the_records_of_the_files_that_it_ran_and_leaves_those_of_the_others(tmp_path: Path) -> None:
+    """Except of what is not there any more."""
+    record = {"commit": "c", "at": "t", "seconds": 1, "tests": {"passed": 4}, "figures": {"kills": 100, "cuts": 3}}
+    (tmp_path / "test_other.py").write_text("")
+    names = ("test_other.py", "test_counting.py", "test_gone.py")
+    (tmp_path / "figures.json").write_text(json.dumps({"files": dict.fromkeys(names, record)}))
+    counted(tmp_path, "figures.json")
+    kept = json.loads((tmp_path / "figures.json").read_text())
+    assert kept["files"].keys() == {"test_other.py", "test_counting.py"}
+    assert kept["files"]["test_other.py"] == record
+    assert kept["figures"] == {"cuts": 3, "kills": 108, "seeds": 200}
+    assert kept["tests"] == {"failed": 1, "passed": 6}
+
+
+def test_of_a_file_that_an_interrupted_run_did_not_end_nothing_is_kept(tmp_path: Path) -> None:
+    """Its earlier record stays."""
+    counted(tmp_path, "figures.json")
+    before = json.loads((tmp_path / "figures.json").read_text())
+    ended = counted(tmp_path, "figures.json", INTERRUPTED, processes=0)
+    assert ended.returncode == pytest.ExitCode.INTERRUPTED
+    assert json.loads((tmp_path / "figures.json").read_text()) == before
 
 
 def test_a_place_that_takes_no_file_is_refused_before_the_first_test(tmp_path: Path) -> None:
