@@ -15,8 +15,8 @@ from coatcheck.config import Wake, load_settings
 from coatcheck.errors import Refused
 from coatcheck.seams import Seams
 from coatcheck.store.blocking import look_for_room
-from coatcheck.store.db import opened
 from coatcheck.store.connection_room import Bound, Room, read_room
+from coatcheck.store.db import opened
 
 SERVER = Bound(words="max_connections 20, of which 3 are reserved", remedy="raise it", most_count=17, taken_count=2)
 ROLE = Bound(words="connection limit 15 of the role r", remedy="alter role r", most_count=15, taken_count=0)

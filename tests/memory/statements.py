@@ -79,6 +79,7 @@ OUT_OF_SCOPE: Final[Mapping[str, str]] = {
     "store/inspect_connection_room": _OWN,
     "store/inspect_server": _OWN,
     "store/inspect_sessions": _OWN,
+    "store/is_known": _SHOWN,
     "store/list": _SHOWN,
     "store/list_allowances": _SHOWN,
     "store/list_incidents": _SHOWN,
