@@ -51,6 +51,8 @@ def _without_ids(text: str) -> str:
 
 
 def test_a_whole_story_is_the_same(provided: Terminal, service: ThreadedService) -> None:
+    # whoever enqueues before there ever was a worker is told so
+    assert provided.run("worker", "--until-idle").code == 0
     assert story(provided.fresh, "t1") == [
         (code, out.replace("t2", "t1"), err) for code, out, err in story(provided, "t2")
     ]
