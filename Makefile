@@ -10,8 +10,8 @@ PYTEST := python -m pytest -n $(JOBS) --dist worksteal
 # What says something new about another version of PostgreSQL, and what a pooler could spoil: SQL and locks, guarded writes and leases, crashes,
 # enqueues on borrowed connections, decisions, workers that are killed, and one worker on top.
 ON_15 := $(addprefix tests/store/test_,$(addsuffix .py,statements schema roles mark conclude snapshot deliver decide history failover \
-	deadlocks plans allowances settlement committer_on_a_server whereabouts budgets resolution replaying)) tests/queue tests/enqueue \
-	$(addprefix tests/faults/test_,$(addsuffix .py,database_outages restored kills)) tests/reconcile/test_deciding.py tests/cli/test_worker.py
+	deadlocks plans allowances settlement committer_on_a_server whereabouts budgets)) tests/queue tests/enqueue \
+	$(addprefix tests/faults/test_,$(addsuffix .py,database_outages restored)) tests/cli/test_worker.py
 POOLED := tests/store tests/queue tests/enqueue tests/reconcile tests/operating tests/faults/test_kills.py tests/cli/test_worker.py
 # What takes its time: every byte cut, servers of their own, real waits. Run it after a change to what it watches, and before a release.
 LAB := tests/store/test_cut_commits.py tests/store/test_unconfirmed_commits.py tests/store/test_allowance_races.py \
@@ -24,7 +24,8 @@ LAB := tests/store/test_cut_commits.py tests/store/test_unconfirmed_commits.py t
 	tests/faults/test_injected_errors.py tests/contract_store/test_contract_divergences.py tests/simulation/test_plants.py \
 	tests/measuring/test_every.py tests/devdb/test_kills.py tests/devdb/test_life.py tests/bounds/test_held_looks.py \
 	tests/bounds/test_statements.py \
-	tests/faults/test_unanswered.py tests/delivery/test_delivery_crashes.py tests/peers/test_trial.py tests/measuring/test_command.py
+	tests/faults/test_unanswered.py tests/delivery/test_delivery_crashes.py tests/peers/test_trial.py tests/measuring/test_command.py \
+	tests/cli/test_endings.py tests/cli/test_allowance.py tests/cli/test_audit.py tests/test_figures.py
 # What goes with every change only so far, and in the laboratory as far as it takes to be believed.
 FURTHER := tests/model tests/stateful tests/contract_store tests/simulation tests/mutants tests/failover tests/queue/test_claim.py \
 	tests/provider/test_wire_sweep.py $(addprefix tests/faults/test_,$(addsuffix .py,kills kill_pairs kills_at_random halts enqueue_kills \
