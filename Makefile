@@ -8,7 +8,7 @@ JOBS ?= 3
 # Whoever is done takes of what is left to the others: neighbours in a file are long together, as the seeds are.
 PYTEST := python -m pytest -n $(JOBS) --dist worksteal
 # What says something new about another version of PostgreSQL, and what a pooler could spoil: SQL and locks, guarded writes and leases, crashes,
-# enqueues on borrowed connections, decisions, workers that are killed, and one worker on top.
+# enqueues on borrowed connections, and one worker on top.
 ON_15 := $(addprefix tests/store/test_,$(addsuffix .py,statements schema roles mark conclude snapshot deliver decide history failover \
 	deadlocks plans allowances settlement committer_on_a_server whereabouts budgets)) tests/queue tests/enqueue \
 	$(addprefix tests/faults/test_,$(addsuffix .py,database_outages restored)) tests/cli/test_worker.py

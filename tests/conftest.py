@@ -60,6 +60,21 @@ def database(template: postgres.Template) -> Iterator[postgres.Database]:
         yield fresh
 
 
+@pytest.fixture(scope="session")
+def empty(server: DevPostgres) -> Iterator[postgres.Template]:
+    """The template of databases in which nothing was migrated."""
+    made = postgres.Template(server, migrated=False)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def fresh(empty: postgres.Template) -> Iterator[postgres.Database]:
+    """A database in which nothing was migrated."""
+    with empty.copy() as made:
+        yield made
+
+
 @pytest.fixture
 def seams() -> Seams:
     """The real seams; a test swaps single members with dataclasses.replace."""

@@ -1,7 +1,6 @@
 """`coatcheck bench` on a database that somebody names: it measures, says what limits, and leaves the database as empty as it found it."""
 
 import json
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
@@ -16,7 +15,6 @@ from cli.terminal import Terminal
 from coatcheck.bench import MEASUREMENTS, QUICK, books, ground, lifecycle
 from coatcheck.bench.ground import Ground
 from coatcheck.bench.service import Service
-from coatcheck.devdb import DevPostgres
 from coatcheck.errors import Failed, Refused
 from coatcheck.seams import Seams
 from coatcheck.sim import simulated_service
@@ -37,20 +35,6 @@ def count(connection: psycopg.Connection[tuple[object, ...]], table: str) -> int
     (found,) = connection.execute(f"select count(*)::integer from coatcheck.{table}".encode()).fetchone() or (None,)
     assert isinstance(found, int)
     return found
-
-
-@pytest.fixture(scope="module")
-def empty(server: DevPostgres) -> Iterator[postgres.Template]:
-    made = postgres.Template(server, migrated=False)
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def fresh(empty: postgres.Template) -> Iterator[postgres.Database]:
-    """A database in which nothing was migrated."""
-    with empty.copy() as made:
-        yield made
 
 
 def measuring_on(database: postgres.Database, folder: Path) -> AbstractContextManager[Ground]:

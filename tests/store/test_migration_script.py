@@ -1,7 +1,7 @@
 """`migrate sql` is `migrate up` for a process of somebody's own: the same schema, the same rows, the same refusals."""
 
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -11,27 +11,12 @@ import sqlalchemy
 from psycopg.rows import TupleRow
 
 import postgres
-from coatcheck.devdb import DevPostgres
 from coatcheck.errors import Refused
 from coatcheck.store import catalogue, schema
 from coatcheck.store.migrations import LOCK_KEY, Migration, required_version, script, shipped
 from waiting import until
 
 Runs = Callable[[postgres.Database, str], None]
-
-
-@pytest.fixture(scope="module")
-def empty(server: DevPostgres) -> Iterator[postgres.Template]:
-    made = postgres.Template(server, migrated=False)
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def fresh(empty: postgres.Template) -> Iterator[postgres.Database]:
-    """A database in which nothing was migrated."""
-    with empty.copy() as made:
-        yield made
 
 
 def program(name: str) -> Path:

@@ -8,7 +8,6 @@ import psycopg
 import pytest
 
 import postgres
-from coatcheck.devdb import DevPostgres
 from coatcheck.errors import Unavailable
 from coatcheck.store import catalogue, schema
 from coatcheck.store.migrations import TABLE_WAIT_S, Migration, shipped
@@ -19,13 +18,6 @@ from waiting import until
 STALL_S = 1.0
 """What an application may have to wait for a migration, on a machine that does other things as well; measured: 0.08 s."""
 LATER = [pytest.param(each, id=f"{each.number:04}") for each in shipped()[1:]]
-
-
-@pytest.fixture(scope="module")
-def empty(server: DevPostgres) -> Iterator[postgres.Template]:
-    made = postgres.Template(server, migrated=False)
-    yield made
-    made.close()
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from store.ground import ACCOUNT, Ground
 def test_a_pause_and_its_end_are_said_once_each(
     ground: Ground, caplog: pytest.LogCaptureFixture, what: Pausable
 ) -> None:
-    notices, stranger = (Notices(ground.line, [name], ground.seams) for name in (ACCOUNT, "other"))
+    notices, stranger = (Notices(ground.line, [name], ground.seams, Accounts()) for name in (ACCOUNT, "other"))
 
     def said() -> list[tuple[str, str, str | None]]:
         caplog.clear()

@@ -4,7 +4,6 @@ import hashlib
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from threading import Barrier
@@ -15,7 +14,6 @@ from psycopg import sql
 from psycopg.rows import dict_row
 
 import postgres
-from coatcheck.devdb import DevPostgres
 from coatcheck.errors import Refused, SchemaMismatch, Unavailable
 from coatcheck.store import migrations, schema
 from coatcheck.store.migrations import Migration, read_migrations, required_version, shipped
@@ -43,20 +41,6 @@ migrations = [Migration(**each) for each in json.loads(sys.argv[2])]
 with psycopg.connect(sys.argv[1]) as connection:
     schema.migrate_up(connection, migrations=migrations)
 """
-
-
-@pytest.fixture(scope="module")
-def empty(server: DevPostgres) -> Iterator[postgres.Template]:
-    made = postgres.Template(server, migrated=False)
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def fresh(empty: postgres.Template) -> Iterator[postgres.Database]:
-    """A database in which nothing was migrated."""
-    with empty.copy() as made:
-        yield made
 
 
 def states(database: postgres.Database) -> list[str]:

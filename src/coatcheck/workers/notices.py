@@ -23,13 +23,11 @@ EVERY_S = 6.0
 class Notices:
     """One worker's view of the pauses of its accounts. No rule rests on it, but the trust that `trust` keeps ends sooner."""
 
-    def __init__(
-        self, database: Database, accounts: Collection[str], seams: Seams, trust: Accounts | None = None
-    ) -> None:
+    def __init__(self, database: Database, accounts: Collection[str], seams: Seams, trust: Accounts) -> None:
         self._database = database
         self._accounts = frozenset(accounts)
         self._seams = seams
-        self._trust = trust or Accounts()
+        self._trust = trust
         self._paused: dict[tuple[str, Pausable], datetime] = {}
         self._resumed: dict[str, datetime | None] = {}
 
