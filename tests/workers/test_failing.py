@@ -25,6 +25,7 @@ from waiting import until_async
 from workers.studio import Studio
 
 MANY = FAILED_LOOKS + 2
+BROKEN: dict[str, Any] = {"on": "create", "kind": "status", "status": 500}
 STUCK: Mapping[str, Any] = {"queued_s": 0, "processing_s": 3600}
 
 
@@ -248,6 +249,18 @@ async def _resumed_too_early(field: Field) -> None:
         )
         worker.drain()
         await running
+
+
+@pytest.mark.parametrize(("rules", "phase"), [([], "accepted"), ([BROKEN], "uncertain")])
+def test_an_answer_that_leaves_doubt_shows_no_more_of_an_account_than_none(
+    field: Field, monkeypatch: pytest.MonkeyPatch, rules: list[dict[str, Any]], phase: str
+) -> None:
+    trust = Accounts()
+    monkeypatch.setattr("coatcheck.app.workplace.Accounts", lambda: trust)
+    field.sim.script(rules)
+    field.enqueue()
+    field.work_until(lambda: field.phases() == [phase])
+    assert trust.knows("genace") is (phase == "accepted")
 
 
 def test_a_pause_of_looks_stops_neither_dispatch_nor_delivery_and_one_of_dispatch_neither_looks_nor_delivery(
