@@ -66,7 +66,9 @@ class Stage(ExitStack):
         return self
 
     def _connected(self) -> psycopg.Connection[dict[str, Any]]:
-        return psycopg.connect(self.database.url, autocommit=True, row_factory=dict_row, application_name="test")
+        """Beside any pooler, whose sessions a story may strike."""
+        url = self.database.url_beside or self.database.url
+        return psycopg.connect(url, autocommit=True, row_factory=dict_row, application_name="test")
 
     def _close(self) -> None:
         self._connection.close()

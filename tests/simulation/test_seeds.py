@@ -1,4 +1,4 @@
-"""Hundreds of stories with every change, and thousands in the laboratory, each from its seed.
+"""A thousand stories with every change, and thousands in the laboratory, each from its seed.
 
 Whatever goes wrong, the promises hold, and once nothing does all that is owed comes about.
 
@@ -22,8 +22,8 @@ from simulation.troubles import Trouble
 
 TESTS = Path(__file__).resolve().parent.parent
 CHUNK = 25
-CI_CHUNKS, LAB_CHUNKS = 16, 160
-"""What a change can wait for, five hundred seeds together with those until every class of fault has fired; and what the laboratory has an hour for."""
+CI_CHUNKS, LAB_CHUNKS = 36, 160
+"""What a change can wait for, a thousand seeds together with those until every class of fault has fired; and what the laboratory has an hour for."""
 REGRESSIONS = [
     int(line.split()[0]) for line in (TESTS / "simulation/regressions.txt").read_text().splitlines() if line[:1] != "#"
 ]
