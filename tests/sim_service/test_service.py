@@ -156,5 +156,15 @@ def test_stopping_resets_what_is_held_open(sim: ThreadedService) -> None:
     assert ended[0] in {"rst", "fin"}
 
 
+def test_the_back_room_tells_in_which_tenth_of_a_second_looks_came(sim: ThreadedService) -> None:
+    job_id = post(sim, {}).json()["job_id"]
+    for _ in range(3):
+        look(sim, job_id)
+    told = json.loads(get(sim, "/_sim/looks").body)
+    assert (told["count"], told["held"]) == (3, 0)
+    assert sum(count for _, count in told["by_tenth"]) == 3
+    assert told["by_tenth"] == sorted(told["by_tenth"])
+
+
 def held_now(sim: ThreadedService) -> Any:
     return json.loads(get(sim, "/_sim/ledger").body)["looks"]["held"]

@@ -9,6 +9,7 @@ from coatcheck.bench import (
     costs,
     enqueueing,
     flight,
+    herd,
     idle,
     lifecycle,
     recovery,
@@ -42,6 +43,9 @@ MEASUREMENTS: Mapping[str, Measurement] = {
     "held": Measurement(summary="renders in flight on long polls, and their memory", measure=flight.held),
     "polled": Measurement(
         summary="renders in flight that are asked for now and then, and their memory", measure=flight.polled
+    ),
+    "herd": Measurement(
+        summary="looks a second after an outage of the service, all renders waiting for it", measure=herd.measure
     ),
     "costs": Measurement(summary="statements, commits, rows and log of one operation", measure=costs.measure),
     "idle": Measurement(summary="statements a second of a worker with nothing to do", measure=idle.measure),

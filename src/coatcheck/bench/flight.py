@@ -1,10 +1,12 @@
 """Renders in flight: how many one worker holds at once, and the memory that each takes, where a look is held open and where it is repeated.
 
 The renders never end. Memory is the worker's own, resident, before and after: with everything loaded that a life needs, and again with all
-renders accepted and looked at.
+renders accepted and looked at. A held look needs a place of its own, a render that is asked for now and then none: there the places are the usual.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
 
 from coatcheck.bench import lifecycle
 from coatcheck.bench.books import Books
@@ -15,6 +17,8 @@ from coatcheck.bench.patience import until
 from coatcheck.bench.processes import resident_bytes
 from coatcheck.bench.service import Service
 
+POLLED: Final[Mapping[str, str]] = MappingProxyType({"WAIT_PARAM": "", "LOOK_MIN_S": "2"})
+"""What a worker is told of a service that has no long poll."""
 _ENDLESS = ',"sim":{"processing_s":1000000,"queued_s":0}'
 _WINDOW_S = 3_600
 """Longer than the measurement: all looks are held at once, none is between two windows."""
@@ -27,11 +31,12 @@ def held(ground: Ground) -> Sequence[Figure]:
     """Looks are held open by the service."""
 
     def are_held(service: Service, _: Books) -> bool:
-        held_count: int = service.ledger()["looks"]["held"]
+        held_count: int = service.looks()["held"]
         return held_count >= ground.scale.renders
 
     # a window as long as that makes the lease of a look as long, too
-    return _flown(ground, "held", are_held, WAIT_S=str(_WINDOW_S))
+    places = str(ground.scale.renders + _SPARE)
+    return _flown(ground, "held", are_held, WAIT_S=str(_WINDOW_S), CONCURRENCY__OBSERVE=places)
 
 
 def polled(ground: Ground) -> Sequence[Figure]:
@@ -40,21 +45,20 @@ def polled(ground: Ground) -> Sequence[Figure]:
     def were_looked_at(_: Service, books: Books) -> bool:
         return books.progress().looked_count >= ground.scale.renders
 
-    return _flown(ground, "polled", were_looked_at, WAIT_PARAM="", LOOK_MIN_S="2")
+    return _flown(ground, "polled", were_looked_at, **POLLED)
 
 
 def _flown(
     ground: Ground, manner: str, are_flying: Callable[[Service, Books], bool], **settings: str
 ) -> Sequence[Figure]:
     count = ground.scale.renders
-    settings = {"CONCURRENCY__OBSERVE": str(count + _SPARE), **settings}
     with ground.books() as books, ground.serving(wait_max_s=_WINDOW_S) as service:
         books.clear()
         with ground.working(service, **settings) as hand:
             lifecycle.warm(ground, books)
             before = resident_bytes(hand.pid)
-            _accepted(ground, books, count)
-            _looked_at(ground, hand, lambda: are_flying(service, books))
+            accepted(ground, books, count)
+            looked_at(ground, hand, lambda: are_flying(service, books))
             after = resident_bytes(hand.pid)
             watch = ground.watch(books, worker=hand.pid, service=service.pid)
             ground.seams.pause(ground.scale.seconds)
@@ -74,19 +78,19 @@ def _flown(
     ]
 
 
-def _accepted(ground: Ground, books: Books, count: int) -> None:
+def accepted(ground: Ground, books: Books, count: int) -> None:
     """Have so many more operations accepted."""
     books.enqueue("endless", count, more=_ENDLESS, tenants=1)
     until(
         lambda: books.progress().observed_count >= count,
         seams=ground.seams,
         what=f"{count} accepted renders",
-        within_s=_AT_LEAST_S + count * _PER_RENDER_S,
+        within_s=patience_s(count),
         every_s=0.5,
     )
 
 
-def _looked_at(ground: Ground, hand: Hand, are_flying: Callable[[], bool]) -> None:
+def looked_at(ground: Ground, hand: Hand, are_flying: Callable[[], bool]) -> None:
     """Wait until all of them are looked at. A long ledger is not asked for often."""
 
     def seen() -> bool:
@@ -97,9 +101,14 @@ def _looked_at(ground: Ground, hand: Hand, are_flying: Callable[[], bool]) -> No
         seen,
         seams=ground.seams,
         what="a look at each of the renders",
-        within_s=_AT_LEAST_S + ground.scale.renders * _PER_RENDER_S,
+        within_s=patience_s(ground.scale.renders),
         every_s=2.0,
     )
+
+
+def patience_s(count: int) -> float:
+    """How long so many renders are waited for."""
+    return _AT_LEAST_S + count * _PER_RENDER_S
 
 
 def _megabytes(size: int | None) -> str:

@@ -27,10 +27,21 @@ class Service:
 
     def ledger(self) -> Mapping[str, Any]:
         """Every POST, the sums, and how the looks went."""
+        return self._asked("GET", "/_sim/ledger")
+
+    def looks(self) -> Mapping[str, Any]:
+        """How the looks went, in all and in each tenth of a second: short, however many POSTs there were."""
+        return self._asked("GET", "/_sim/looks")
+
+    def follow(self, *rules: Mapping[str, object]) -> None:
+        """Behave by these rules from now on, and by no others."""
+        self._asked("POST", "/_sim/script", {"rules": rules, "replace": True})
+
+    def _asked(self, method: str, path: str, data: object = None) -> Mapping[str, Any]:
         place = urlsplit(self.base_url)
         connection = HTTPConnection(place.hostname or "", place.port, timeout=_ANSWERS_WITHIN_S)
         try:
-            connection.request("GET", "/_sim/ledger")
+            connection.request(method, path, None if data is None else json.dumps(data))
             found: Mapping[str, Any] = json.loads(connection.getresponse().read())
         finally:
             connection.close()

@@ -20,6 +20,8 @@ async def control(world: World, head: Head, channel: Channel) -> Turn | None:
     match head.method, head.path.removeprefix(CONTROL_PREFIX):
         case "GET", "ledger":
             return answer(head, json_reply(200, ledger_json(world)))
+        case "GET", "looks":
+            return answer(head, json_reply(200, {**looks_json(world), "by_tenth": sorted(world.gets_by_tenth.items())}))
         case "GET", "jobs":
             return answer(head, json_reply(200, {"jobs": await jobs_json(world)}))
         case "POST", "script":
@@ -34,10 +36,15 @@ def ledger_json(world: World) -> dict[str, Any]:
     return {
         "posts": [post.as_json() for post in world.ledger.posts],
         "totals": world.ledger.totals(world.refunded()),
-        "looks": {"count": world.gets, "held": world.holds.now, "held_peak": world.holds.peak},
+        "looks": looks_json(world),
         "lists": {"count": world.lists},
         "cancels": {"count": world.cancels},
     }
+
+
+def looks_json(world: World) -> dict[str, Any]:
+    """How many looks came, and how many are and were held open."""
+    return {"count": world.gets, "held": world.holds.now, "held_peak": world.holds.peak}
 
 
 async def jobs_json(world: World) -> list[dict[str, Any]]:

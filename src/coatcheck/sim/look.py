@@ -25,7 +25,7 @@ _ERRORS = {
 
 async def look(world: World, head: Head, job_id: str) -> Turn:
     """Answer a GET of a job."""
-    world.gets += 1
+    world.looked()
     if not world.admits(head):
         return answer(head, unauthorized())
     job = world.jobs.get(job_id)

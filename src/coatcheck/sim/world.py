@@ -52,12 +52,18 @@ class World:
     holds: Holds = field(default_factory=Holds)
     occurrences: Counter[str] = field(default_factory=Counter)
     gets: int = 0
+    gets_by_tenth: Counter[int] = field(default_factory=Counter)
     lists: int = 0
     cancels: int = 0
 
     def now(self) -> float:
         """The clock by which jobs advance, in seconds."""
         return self.seams.clock.boottime()
+
+    def looked(self) -> None:
+        """A look has arrived, in this tenth of a second of the clock."""
+        self.gets += 1
+        self.gets_by_tenth[int(self.now() * 10)] += 1
 
     def install(self, script: Script, *, replace: bool) -> None:
         """Add to the present rules and mix, or replace them; settings are laid over the present ones."""
