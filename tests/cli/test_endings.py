@@ -43,6 +43,7 @@ READING = {
     "charges report": ["charges", "report"],
     "stats": ["stats"],
     "top": ["top", "--once"],
+    "retention run": ["retention", "run", "--days", "0"],
     "audit": ["audit"],
 }
 """Each command that needs the schema, with arguments that are right."""

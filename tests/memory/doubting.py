@@ -74,6 +74,7 @@ def load_doubt(tables: Tables, p: Mapping[str, Any]) -> list[Row]:
                 for which, entry in entries.items()
                 for name in ("event", "actor", "at")
             },
+            "is_retired": False,
         }
     ]
 

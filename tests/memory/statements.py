@@ -72,8 +72,11 @@ EFFECTS: Final[Mapping[str, Effect]] = {
 }
 
 _SHOWN = "a report for people, which no decision rests on"
+_OVER = "is of operations that no worker touches any more"
 _OWN = "asks the server about itself, and there is none"
 OUT_OF_SCOPE: Final[Mapping[str, str]] = {
+    "store/count_retirable": _OVER,
+    "store/retire": _OVER,
     "store/ask_for_confirmation": "asks a standby, and there is none",
     "store/find_sessions": "nothing is carried out after its connection broke",
     "store/inspect_connection_room": _OWN,

@@ -53,13 +53,15 @@ QUERIES: dict[str, LiteralString] = {
         select o.operation_id, o.revision, count(h.revision), min(h.revision), max(h.revision)
         from coatcheck.operations as o left join coatcheck.history as h using (operation_id)
         group by o.operation_id, o.revision
-        having count(h.revision) <> o.revision + 1 or min(h.revision) <> 0 or max(h.revision) <> o.revision
+        having count(h.revision) <> o.revision + 1 - coalesce(min(h.revision), 0) or max(h.revision) <> o.revision
+          or (min(h.revision) <> 0 and (array_agg(h.event order by h.revision))[1] <> 'retired')
         union all
         select operation_id, revision, 0, 0, 0 from (
-          select operation_id, revision, from_phase, from_render_state, from_delivery_state,
+          select operation_id, revision, event, from_phase, from_render_state, from_delivery_state,
             lag((to_phase, to_render_state, to_delivery_state)) over (partition by operation_id order by revision) as former
           from coatcheck.history) as chain
         where revision > 0 and (from_phase, from_render_state, from_delivery_state) is distinct from former
+          and (event <> 'retired' or former is not null)
         union all
         select operation_id, revision, 1, 1, 1
         from coatcheck.operations as o join coatcheck.history as h using (operation_id, revision)
@@ -116,7 +118,8 @@ QUERIES: dict[str, LiteralString] = {
         select 'history', operation_id from coatcheck.history where operation_id not in (select operation_id from coatcheck.operations)
         union all
         select 'specifications', operation_id from coatcheck.operations
-        where operation_id not in (select operation_id from coatcheck.specifications)""",
+        where operation_id not in (select operation_id from coatcheck.specifications)
+          and operation_id not in (select operation_id from coatcheck.history where event = 'retired')""",
 }
 
 

@@ -34,6 +34,13 @@ CROWD: Sequence[LiteralString] = (
        select 'other', operation_id::text, operation_id, dispatch_id, 'orphan', now() from coatcheck.operations where phase = 'uncertain'""",
     """insert into coatcheck.history (operation_id, revision, event, actor, at, to_phase, to_render_state, to_delivery_state)
        select operation_id, 0, 'generation_requested', 'crowd', now(), 'prepared', 'none', 'not_started' from coatcheck.operations""",
+    "insert into coatcheck.specifications (operation_id, specification_text) select operation_id, '{}' from coatcheck.operations",
+    """insert into coatcheck.deliveries (operation_id, output_index, source, updated_at)
+       select operation_id, 0, 'http://a/0', now() from coatcheck.operations""",
+    """insert into coatcheck.snapshots (operation_id, remote_job_id, remote_status, seen_at)
+       select operation_id, 'job', 'succeeded', now() from coatcheck.operations""",
+    """insert into coatcheck.incidents (operation_id, kind, boundary, detail, first_at, last_at)
+       select operation_id, 'odd', 'theirs', 'odd', now(), now() from coatcheck.operations""",
     "analyze",
 )
 FIRST = UUID(int=0)
@@ -58,6 +65,8 @@ PAGES: Mapping[str, dict[str, Any]] = {
     },
     "load_doubt": {"tenant_id": None},
     "orphans_of": {},
+    "retire": {"after": FIRST, "days": 0, "tenant_id": None, "size": 100, "actor": "eve", "reason": None},
+    "count_retirable": {"after": FIRST, "days": 0, "tenant_id": None, "size": 100},
 }
 
 

@@ -43,6 +43,7 @@ COMMANDS = {
     "charges report": ("coatcheck.cli.charges:report", "Add up what was spent and is held."),
     "stats": ("coatcheck.cli.stats:stats", "Measures that tell the cause of a backlog."),
     "top": ("coatcheck.cli.top:top", "Show the same, over and over."),
+    "retention run": ("coatcheck.cli.retention:run", "Remove what nobody needs of operations that are over."),
     "audit": ("coatcheck.cli.audit:audit", "Check the invariants on live data, reading only."),
     "doctor": ("coatcheck.cli.doctor:doctor", "Check settings, database, schema, leases and sink."),
     "sim": ("coatcheck.cli.sim:sim", "Run the simulated remote service."),
@@ -60,6 +61,7 @@ _GROUPS = {
     "providers": "Providers, their budgets and pauses.",
     "allowance": "What tenants may spend.",
     "charges": "What was spent.",
+    "retention": "What is kept of operations that are over.",
 }
 
 

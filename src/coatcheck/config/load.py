@@ -40,6 +40,7 @@ def load_settings(environ: Mapping[str, str] | None = None, cwd: Path | None = N
         output_hosts=top["output_hosts"],
         redispatch_by_two=top["redispatch_by_two"],
         promotion_is_safe=top["promotion_is_safe"],
+        retention_days=top["retention_days"],
         lease=LeaseSettings(**_values(LEASE, given, ("lease",))),
         concurrency=ConcurrencySettings(**_values(CONCURRENCY, given, ("concurrency",))),
         providers=MappingProxyType({name: _provider(name, given) for name in _provider_names(given)}),

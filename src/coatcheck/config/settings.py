@@ -118,6 +118,7 @@ class Settings:
     output_hosts: OutputHosts
     redispatch_by_two: bool
     promotion_is_safe: bool
+    retention_days: int | None
     lease: LeaseSettings
     concurrency: ConcurrencySettings
     providers: Mapping[str, ProviderSettings]

@@ -122,6 +122,13 @@ TOP: Sequence[Setting] = (
         meaning="Whether dispatch goes on after a standby was promoted: true only where every standby that may be promoted is synchronous.",
         default=False,
     ),
+    Setting(
+        name="retention_days",
+        read=values.count(at_most=36_500),
+        expected="a whole number from 1 to 36500",
+        meaning="After so many days `coatcheck retention run` removes what was only needed to carry out operations that are over.",
+        otherwise="none",
+    ),
 )
 
 LEASE: Sequence[Setting] = tuple(

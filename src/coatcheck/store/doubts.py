@@ -34,7 +34,7 @@ class Standing:
 
     `held` is what the dispatch holds now, `next_estimate` what another one would hold, both in the operation's unit or `held_unit`;
     `newest` the last entry of its history, `departure` how it left a state in which a person had something to decide,
-    if no other phase came after that.
+    if no other phase came after that. `is_retired`: retention removed its specification, so it cannot be sent again.
     """
 
     operation: Operation
@@ -53,6 +53,7 @@ class Standing:
     next_estimate: Decimal | None = None
     newest: Entry | None = None
     departure: Entry | None = None
+    is_retired: bool = False
 
     @property
     def is_quiescent(self) -> bool:
@@ -149,6 +150,7 @@ def _standing(row: Row) -> Standing:
         next_estimate=row.get("next_estimate"),
         newest=_entry(row, "newest"),
         departure=_entry(row, "departure"),
+        is_retired=row.get("is_retired", False),
     )
 
 

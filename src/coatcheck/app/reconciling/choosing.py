@@ -16,12 +16,14 @@ _REASON = "--reason REASON"
 
 
 def event_of(choice: Choice, standing: Standing, *, actor: str, reason: str, released: bool = False) -> ev.Event | None:
-    """What happens to the operation by a decision; None where its dispatch would have to be known and is not.
+    """What happens to the operation by a decision; None where its dispatch would have to be known and is not, or its specification.
 
     Adopting names its job elsewhere.
     """
     operation, quiescent_at = standing.operation, standing.quiescent_at
     if quiescent_at is None and operation.phase is Phase.UNCERTAIN and choice is not Choice.WRITE_OFF:
+        return None
+    if standing.is_retired and choice is Choice.REDISPATCH:
         return None
     match choice:
         case Choice.ADOPT:

@@ -136,6 +136,15 @@ def unrecorded(standing: Standing) -> Failed:
     return Failed(f"expected the dispatch of {name}, got none recorded", next="run `coatcheck audit`")
 
 
+def retired(standing: Standing) -> WrongPhase:
+    """What is said to whoever would send again what retention left nothing of."""
+    name = operation_text(standing.operation.operation_id)
+    return WrongPhase(
+        f"expected the specification of {name}, got none: retention removed it, so there is nothing to send",
+        next="enqueue it anew, under another key",
+    )
+
+
 def _too_early(standing: Standing, quiescent_at: datetime, name: str) -> NotQuiescent:
     left_s = math.ceil((quiescent_at - standing.operation.read_at).total_seconds())
     return NotQuiescent(

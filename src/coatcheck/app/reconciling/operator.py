@@ -8,7 +8,7 @@ from coatcheck.app.reading import Opened, read_story
 from coatcheck.app.reconciling.adoption import OWN_CANDIDATE, Examination, seen
 from coatcheck.app.reconciling.candidates import Search
 from coatcheck.app.reconciling.choosing import event_of, possible, view_of
-from coatcheck.app.reconciling.deciding import Decider, unrecorded
+from coatcheck.app.reconciling.deciding import Decider, retired, unrecorded
 from coatcheck.app.reconciling.doubts import read_doubts
 from coatcheck.app.reconciling.outcome import REQUESTED, cost_of, decision_of
 from coatcheck.app.reconciling.resolving import resolve_orphan
@@ -226,7 +226,7 @@ class OperatorDecisions:
     def _event(self, choice: Choice, standing: Standing, reason: str, *, released: bool = False) -> ev.Event:
         found = event_of(choice, standing, actor=self._actor, reason=reason, released=released)
         if found is None:
-            raise unrecorded(standing)
+            raise retired(standing) if standing.is_retired else unrecorded(standing)
         return found
 
     async def _decided(

@@ -1,8 +1,10 @@
--- purpose: S12: every operation has its specification, and it is the text that was hashed, so that it can be dispatched
+-- purpose: S12: every operation has its specification, and it is the text that was hashed, so that it can be dispatched; retention takes
+--   those of what is over
 -- guard: none: reading decides nothing
--- index: operations_pkey, specifications_pkey
+-- index: operations_pkey, specifications_pkey, history_pkey
 with chunk as materialized (
-  select kept.operation_id, kept.tenant_id, kept.specification_hash
+  select kept.operation_id, kept.tenant_id, kept.specification_hash, kept.phase in ('rejected', 'cancelled', 'abandoned')
+    or (kept.phase in ('accepted', 'submission_failed') and kept.final_at is not null) as is_over
   from coatcheck.operations as kept
   where kept.operation_id > (select %(after)s::uuid) and kept.operation_id <= (select %(upto)s::uuid)
 ),
@@ -23,3 +25,5 @@ select case
 from chunk
 full join texts using (operation_id)
 where chunk.specification_hash is distinct from texts.hash
+  and not (texts.operation_id is null and chunk.is_over and exists (
+    select from coatcheck.history as entry where entry.operation_id = chunk.operation_id and entry.event = 'retired'))

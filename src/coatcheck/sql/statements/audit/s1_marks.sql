@@ -18,6 +18,12 @@ vanished as materialized (
   from coatcheck.incidents as noted
   where noted.operation_id > (select %(after)s::uuid) and noted.operation_id <= (select %(upto)s::uuid) and noted.kind = 'dispatch_vanished'
 ),
+-- retention took the history of these before that entry
+shortened as materialized (
+  select entry.operation_id
+  from coatcheck.history as entry
+  where entry.operation_id > (select %(after)s::uuid) and entry.operation_id <= (select %(upto)s::uuid) and entry.event = 'retired'
+),
 sent as materialized (
   select kept.operation_id, kept.dispatch_id, kept.number, kept.displaced, kept.begun_at, kept.send_by_at, kept.quiescent_at,
     kept.ended_at, coalesce(marks.mark_count, 0) as mark_count,
@@ -39,6 +45,7 @@ from sent
 left join chunk using (operation_id)
 left join vanished using (operation_id)
 where sent.mark_count = 0 and sent.unmarked_count > coalesce(vanished.row_count, 0)
+  and not exists (select from shortened where shortened.operation_id = sent.operation_id)
 union all
 select 'marked_twice', sent.operation_id, chunk.tenant_id, sent.dispatch_id,
   format('dispatch %%s was marked %%s times', sent.number, sent.mark_count)

@@ -11,7 +11,9 @@ known as (
     count(*) filter (where coalesce(entry.from_phase, '') not in ('accepted', 'submission_failed')
       and entry.to_phase in ('accepted', 'submission_failed')) as gained_count,
     count(*) filter (where entry.from_phase in ('accepted', 'submission_failed')
-      and entry.to_phase not in (entry.from_phase, 'abandoned')) as lost_count
+      and entry.to_phase not in (entry.from_phase, 'abandoned')) as lost_count,
+    -- retention took what was before that entry
+    bool_or(entry.event = 'retired') as is_shortened
   from coatcheck.history as entry
   where entry.operation_id > (select %(after)s::uuid) and entry.operation_id <= (select %(upto)s::uuid)
   group by entry.operation_id
@@ -25,7 +27,8 @@ select case
     coalesce(known.lost_count, 0), coalesce(chunk.remote_job_id, 'none')) as detail
 from chunk
 left join known using (operation_id)
-where coalesce(known.gained_count, 0) <> (chunk.remote_job_id is not null)::integer or known.lost_count > 0
+where known.lost_count > 0 or known.gained_count > 1
+  or (coalesce(known.gained_count, 0) <> (chunk.remote_job_id is not null)::integer and known.is_shortened is not true)
 union all
 select 'lane_of_another_job', chunk.operation_id, chunk.tenant_id, chunk.dispatch_id,
   format('lane %%s expects %%s, the operation names %%s', held.lane, held.expected_remote_job_id, coalesce(chunk.remote_job_id, 'none'))

@@ -1,0 +1,59 @@
+"""What is over loses what was only needed to carry it out, and keeps for ever what money and repeatability rest on.
+
+Removed are the specification, the first bytes of replies, the sources of outputs, and the history of an operation that nobody intervened in.
+Kept are the operation with its key and hash, its dispatches with their money, whose the remote jobs are, where the outputs lie, and the entry
+`retired` that says who removed what and when. So the same key goes on meaning the same operation, and no report of charges changes.
+"""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+
+from coatcheck.core.operation import TenantId
+from coatcheck.store.db import Database
+from coatcheck.store.statements import statement
+
+PAGE: Final = 1_000
+"""Specifications that one statement reads: a transaction as short as any other of ours."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """What may go: operations that are over and were last changed at least `days` days of 24 hours ago; of one tenant, where one is named.
+
+    `actor` and `reason` are kept with each.
+    """
+
+    days: int
+    tenant_id: TenantId | None
+    actor: str
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retired:
+    """What a page came to. `read_count` operations were old enough by their ids and still whole; the rest of them stay, as something is open."""
+
+    read_count: int
+    retired_count: int
+    entry_count: int
+    specification_bytes: int
+
+
+async def retire(database: Database, rule: Rule, *, dry_run: bool = False, page: int = PAGE) -> AsyncIterator[Retired]:
+    """Page after page, oldest first, each a transaction of its own: whatever ends it early, what is done is done. `dry_run` only counts.
+
+    Example: `async for part in retire(database, rule): …`. Raises what `Database.fetch` raises; running it again is always safe.
+    """
+    own = {} if dry_run else {"actor": rule.actor, "reason": rule.reason}
+    text = statement("store", "count_retirable") if dry_run else statement("store", "retire")
+    after = UUID(int=0)
+    while True:
+        parameters = {"after": after, "days": rule.days, "tenant_id": rule.tenant_id, "size": page, **own}
+        (row,) = await database.fetch(text, parameters, prepare=False)
+        last = row.pop("last_id")
+        yield Retired(**row)
+        if row["read_count"] < page:
+            return
+        after = last
