@@ -15,7 +15,7 @@ from coatcheck.provider.cancelling import Cancels
 from coatcheck.provider.port import CancelAnswered, Transient
 from coatcheck.seams import Seams
 from provider.genaces import genace
-from provider.rawserver import RawServer, answering, reply_of
+from provider.rawserver import Peer, RawServer, answering, reply_of
 from provider.sending import TLS
 
 NOW = datetime(2026, 11, 29, 12, tzinfo=UTC)
@@ -48,6 +48,22 @@ def test_it_goes_out_as_it_is_and_the_answer_comes_back(method: str) -> None:
     assert head.startswith(f"{method} /jobs/1/cancel HTTP/1.1\r\n".encode())
     assert body == b""
     assert exchange.status == 202
+
+
+@pytest.mark.parametrize("method", ["POST", "DELETE"])
+def test_a_wish_whose_connection_ends_without_an_answer_is_not_sent_again(method: str) -> None:
+    """For some services a second DELETE means something else; whoever owes the wish says it again later."""
+
+    async def play(peer: Peer) -> None:
+        await peer.request()
+
+    async def run() -> Exchange:
+        async with server, Cancels(tls=TLS, seams=Seams.real()) as line:
+            return await line.cancel(Request(method=method, url=f"{server.url}/jobs/1/cancel"), timeout_s=5)
+
+    server = RawServer(play)
+    assert asyncio.run(run()).failure == "closed"
+    assert len(server.peers) == 1
 
 
 @pytest.mark.parametrize(

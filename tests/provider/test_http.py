@@ -149,6 +149,79 @@ def test_a_look_ends_at_its_time(said: bytes) -> None:
     assert exchange.body == said[-1:].replace(b"\n", b"")
 
 
+def test_the_answer_to_a_look_that_ended_is_nobody_elses() -> None:
+    """Its connection is closed and no other look is sent over it."""
+    ended = asyncio.Event()
+
+    async def play(peer: Peer) -> None:
+        await peer.request()
+        if len(server.peers) == 1:
+            await ended.wait()
+            await peer.gone()
+        else:
+            await peer.send(OK)
+
+    async def run() -> tuple[Exchange, Exchange, int]:
+        async with server, Gets(tls=TLS, seams=Seams.real()) as gets:
+            first = await gets.get(looking_at(server.url), timeout_s=0.3)
+            ended.set()
+            await server.idle()
+            return first, await gets.get(looking_at(server.url), timeout_s=5), len(server.peers)
+
+    server = RawServer(play)
+    first, second, peers = asyncio.run(run())
+    assert (first.failure, second.status, peers) == ("timeout", 200, 2)
+
+
+def test_a_look_that_is_given_up_closes_its_connection() -> None:
+    async def play(peer: Peer) -> None:
+        await peer.request()
+        asked.set()
+        await peer.gone()
+
+    async def run() -> None:
+        async with RawServer(play) as server, Gets(tls=TLS, seams=Seams.real()) as gets:
+            look = asyncio.ensure_future(gets.get(looking_at(server.url), timeout_s=30))
+            await asked.wait()
+            look.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await look
+            await server.idle()
+
+    asked = asyncio.Event()
+    asyncio.run(run())
+
+
+def test_an_idle_connection_that_ends_when_it_is_used_again_is_replaced() -> None:
+    async def play(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(OK)
+        if len(server.peers) == 1:
+            await peer.take(len(peer.received) * 2)
+
+    async def run() -> list[Exchange]:
+        async with server, Gets(tls=TLS, seams=Seams.real()) as gets:
+            return [await gets.get(looking_at(server.url), timeout_s=5) for _ in range(2)]
+
+    server = RawServer(play)
+    assert [exchange.status for exchange in asyncio.run(run())] == [200, 200]
+    assert len(server.peers) == 2
+
+
+def test_a_look_that_is_never_answered_is_sent_twice_and_no_more() -> None:
+    async def play(peer: Peer) -> None:
+        await peer.request()
+
+    async def run() -> Exchange:
+        async with server, Gets(tls=TLS, seams=Seams.real()) as gets:
+            return await gets.get(looking_at(server.url), timeout_s=5)
+
+    server = RawServer(play)
+    exchange = asyncio.run(run())
+    assert (exchange.status, exchange.failure, exchange.stage) == (None, "closed", Stage.BODY_SENT)
+    assert len(server.peers) == 2
+
+
 def test_refused_and_untrusted_are_values() -> None:
     async def run() -> tuple[Exchange, Exchange, Exchange]:
         async with RawServer(answering(OK)) as gone:
