@@ -86,7 +86,8 @@ def _returned(ground: Ground, books: Books, service: Service, hand: Hand) -> Ret
     service.follow(OUTAGE)
     seams.pause(_AWAY_SHORTLY_S if ground.scale.is_hurried else _AWAY_S)
     service.follow()
-    tenth, before = int(seams.clock.boottime() * _TENTHS), service.looks()["count"]
+    tenth = int(seams.clock.boottime() * _TENTHS)
+    before: int = service.looks()["count"]
     within_s = flight.patience_s(count) + LAST_PROBE_S
     watch = ground.watch(books, worker=hand.pid, service=service.pid)
 
