@@ -12,7 +12,7 @@ from coatcheck.app.place import database_of
 from coatcheck.app.roles import ROLES
 from coatcheck.cli import logs
 from coatcheck.cli.course import Course
-from coatcheck.cli.descriptors import raise_limit
+from coatcheck.cli.descriptors import port_count, raise_limit
 from coatcheck.cli.lifeline import is_line
 from coatcheck.cli.options import AsJson
 from coatcheck.cli.output import say
@@ -162,6 +162,12 @@ def _check_descriptors(settings: Settings) -> None:
     if needed > limit:
         say(
             f"warning: {needed} open files may be needed and {limit} are allowed: raise the limit or lower COATCHECK_CONCURRENCY__OBSERVE"
+        )
+    ports = port_count()
+    if ports is not None and places.observe > ports:
+        say(
+            f"warning: {places.observe} looks may be open at once and this machine has {ports} ports for one service's address:"
+            " widen net.ipv4.ip_local_port_range or lower COATCHECK_CONCURRENCY__OBSERVE"
         )
 
 
