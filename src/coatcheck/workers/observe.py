@@ -151,7 +151,7 @@ class Observer:
             case Seen():
                 await self._seen(work, watching, look, held_s)
             case StillWaiting():
-                await self._again(work, WaitReason.ACTIVE, max(settings.look_min_s, look.retry_after_s or 0))
+                await self._again(work, WaitReason.ACTIVE, max(self._soon_s(settings), look.retry_after_s or 0))
             case Absent():
                 grace_s = settings.not_found_grace_s
                 delay_s = min(
@@ -180,10 +180,9 @@ class Observer:
         return max(settings.look_min_s, backoff_s(count, self._desk.seams.jitter.between(0, 1)))
 
     async def _seen(self, work: Work, watching: Watching, look: Seen, held_s: float) -> None:
-        operation, settings, chance = work.operation, watching.settings, self._desk.seams.jitter.between(0, 1)
-        delay_s = self._next_look_s(operation, settings, held_s, chance)
-        delay_s = max(delay_s, look.retry_after_s or 0)
-        changed_delay_s = max(settings.look_min_s, look.retry_after_s or 0)
+        operation, settings = work.operation, watching.settings
+        delay_s = max(self._next_look_s(operation, settings, held_s), look.retry_after_s or 0)
+        changed_delay_s = max(self._soon_s(settings), look.retry_after_s or 0)
         if look.snapshot.render_state in (None, operation.render_state) or operation.is_final:
             changed_delay_s = delay_s
         snapshot = replace(
@@ -195,12 +194,17 @@ class Observer:
         waits = WaitReason.NO_OUTPUT if _lacks_output(snapshot) else WaitReason.ACTIVE
         await self._save(work, snapshot, waits, delay_s)
 
-    def _next_look_s(self, operation: Operation, settings: ProviderSettings, held_s: float, chance: float) -> float:
+    def _next_look_s(self, operation: Operation, settings: ProviderSettings, held_s: float) -> float:
         """After a window that was held open the floor is enough; a service that answers at once is asked less and less often."""
         if settings.wait_param and held_s >= settings.wait_s * _HELD_SHARE:
-            return settings.look_min_s
+            return self._soon_s(settings)
         since = operation.accepted_at or operation.created_at
-        return look_delay_s((operation.read_at - since).total_seconds(), settings.look_min_s, chance)
+        age_s = (operation.read_at - since).total_seconds()
+        return look_delay_s(age_s, settings.look_min_s, self._desk.seams.jitter.between(0, 1))
+
+    def _soon_s(self, settings: ProviderSettings) -> float:
+        """The service's floor, spread by chance: thousands of windows that opened together are not opened together for ever."""
+        return look_delay_s(0.0, settings.look_min_s, self._desk.seams.jitter.between(0, 1))
 
     async def _stored_urls(self, operation: Operation) -> tuple[tuple[int, str], ...]:
         if not operation.is_final or operation.output_count == 0:
