@@ -6,6 +6,7 @@ The POST's reply names the job at `job_id`, a failed submission at `error.job_id
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from http import HTTPStatus
 from types import MappingProxyType
 from typing import Final, Self
@@ -59,6 +60,8 @@ STATUS_WORDS: Final[Mapping[str, RenderState]] = MappingProxyType(
 )
 """What a status word means. A word that is not here is kept, shown, and not final."""
 
+_ACCOUNTS: Final = 64
+"""More than one process serves."""
 _NOT_BODY: Final = frozenset({"empty", "not_json", "not_utf8"})
 """Causes that speak of a gateway's page or a cut body, not of a service that talks nonsense."""
 
@@ -238,12 +241,18 @@ class Genace:
         return f"{self.base_url.rstrip('/')}/{path.lstrip('/')}"
 
     def _headers(self) -> tuple[tuple[str, str], ...]:
-        return (
-            ("Authorization", f"Bearer {self.api_key.reveal()}"),
-            ("Accept", "application/json"),
-            ("Accept-Encoding", "identity"),
-            ("User-Agent", self.agent),
-        )
+        return _headers_of(self.api_key.reveal(), self.agent)
+
+
+@lru_cache(maxsize=_ACCOUNTS)
+def _headers_of(key: str, agent: str) -> tuple[tuple[str, str], ...]:
+    """One copy for each account, since thousands of looks are held open with it."""
+    return (
+        ("Authorization", f"Bearer {key}"),
+        ("Accept", "application/json"),
+        ("Accept-Encoding", "identity"),
+        ("User-Agent", agent),
+    )
 
 
 def _instant(at: datetime) -> str:

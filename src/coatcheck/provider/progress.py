@@ -14,6 +14,22 @@ _ORDER: Final = {stage: stage.rank for stage in Stage}
 class Progress:
     """The evidence of one exchange so far. `Progress(seams.clock)`, one for each request."""
 
+    # thousands are kept while looks are held open
+    __slots__ = (
+        "_began",
+        "_body",
+        "_clock",
+        "_framed",
+        "_headers",
+        "_marks",
+        "_status",
+        "bytes_received",
+        "bytes_sent",
+        "complete",
+        "failure",
+        "stage",
+    )
+
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._began = clock.boottime()
