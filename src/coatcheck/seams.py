@@ -14,6 +14,8 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from importlib import import_module
+from importlib.util import find_spec
 from typing import IO, Final, Protocol
 
 if hasattr(uuid, "uuid7"):
@@ -23,6 +25,8 @@ else:
 
     _uuid7 = uuid_utils.compat.uuid7
 
+
+_FASTER: Final = "uvloop"
 
 Socket = socket.socket
 """The type of what `Connect` hands out, for those who are handed one: only this module may make one."""
@@ -148,6 +152,14 @@ class Ids:
         return f"{socket.gethostname()[:40]}-{uuid.uuid4().hex[:12]}"
 
 
+def new_loop() -> asyncio.AbstractEventLoop:
+    """A worker's event loop: uvloop's where that is installed, which takes less of the processor, and else the standard one."""
+    if find_spec(_FASTER) is None:
+        return asyncio.new_event_loop()
+    made: asyncio.AbstractEventLoop = import_module(_FASTER).new_event_loop()
+    return made
+
+
 class Jitter:
     """Chance for spreading work over time; never for anything that decides."""
 
@@ -198,6 +210,8 @@ class Connect:
 
     async def resolve(self, host: str, port: int) -> list[tuple[socket.AddressFamily, tuple[str, int]]]:
         """Addresses of `host` in the resolver's order. Raises OSError when the name is unknown."""
+        if _is_address(host):
+            return [(socket.AF_INET, (host, port))]
         loop = asyncio.get_running_loop()
         found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         return [(family, (str(address[0]), int(address[1]))) for family, _, _, _, address in found]
@@ -207,6 +221,15 @@ class Connect:
         made = socket.socket(family, socket.SOCK_STREAM)
         made.setblocking(False)
         return made
+
+
+def _is_address(host: str) -> bool:
+    """Whether it is an IPv4 address in its usual form: that needs no thread in which the resolver says the same."""
+    try:
+        socket.inet_pton(socket.AF_INET, host)
+    except (OSError, ValueError):
+        return False
+    return True
 
 
 class Faults:

@@ -10,6 +10,8 @@ from types import TracebackType
 from typing import Self
 
 PATIENCE_S = 20.0
+_TURNS = 10
+"""Turns of the loop after which a connection is accepted whose client may be gone already: asyncio takes four."""
 
 
 class Peer:
@@ -78,6 +80,7 @@ class RawServer:
         self._host = host
         self.peers: list[Peer] = []
         self._tasks: set[asyncio.Task[None]] = set()
+        self._came = asyncio.Event()
 
     async def __aenter__(self) -> Self:
         listening = socket.socket()
@@ -90,15 +93,23 @@ class RawServer:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        async with asyncio.timeout(PATIENCE_S):
-            while self._tasks:
-                await asyncio.wait(self._tasks)
+        for _ in range(_TURNS):
+            await asyncio.sleep(0)
+        await self.idle()
         self._server.close()
         await self._server.wait_closed()
 
     @property
     def url(self) -> str:
         return f"{'https' if self._tls else 'http'}://{'localhost' if self._tls else self._host}:{self.port}"
+
+    async def met(self, count: int) -> None:
+        """Wait until so many connections came and were played to their end, for a client that may be gone before they are accepted."""
+        async with asyncio.timeout(PATIENCE_S):
+            while len(self.peers) < count:
+                self._came.clear()
+                await self._came.wait()
+        await self.idle()
 
     async def idle(self) -> None:
         """Wait until every connection so far was played to its end."""
@@ -109,6 +120,7 @@ class RawServer:
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         peer = Peer(reader, writer)
         self.peers.append(peer)
+        self._came.set()
         task = asyncio.ensure_future(self._run(peer, writer))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

@@ -78,7 +78,7 @@ def test_a_process_that_slept_past_the_window_while_connecting_sends_nothing() -
     async def run() -> tuple[Posted, bytes]:
         async with RawServer(Peer.gone) as server:
             result = await send(request_to(server.url), seams=seams)
-            await server.idle()
+            await server.met(1)
             return result, b"".join(peer.received for peer in server.peers)
 
     result, received = asyncio.run(run())
@@ -115,7 +115,9 @@ def test_nothing_more_is_sent_by_a_process_that_slept_past_the_end() -> None:
 
     async def run() -> Posted:
         async with RawServer(Peer.gone) as server:
-            return await send(request_to(server.url, body=LARGE), seams=seams)
+            result = await send(request_to(server.url, body=LARGE), seams=seams)
+            await server.met(1)
+            return result
 
     result = asyncio.run(run())
     assert result.reply == Doubted(dispatch_id=DISPATCH, cause="timeout")
@@ -187,6 +189,7 @@ def test_a_surprise_is_raised_and_the_evidence_stays(point: Point) -> None:
             window = SendWindow(send_by=seams.clock.boottime() + 5, limit_s=10)
             with pytest.raises(LookupError):
                 await post(request_to(server.url), window=window, progress=progress, tls=TLS, seams=seams)
+            await server.met(0 if point is Point.D6_CONNECTING else 1)
             return progress.exchange()
 
     exchange = asyncio.run(run())

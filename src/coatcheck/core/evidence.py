@@ -6,6 +6,7 @@ was never sent and for one that was carried out (measured, 43 fault cases).
 
 import enum
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -76,8 +77,16 @@ class Exchange:
 
     def header(self, name: str) -> str | None:
         """The first value of a header, by case-insensitive name."""
-        wanted = name.lower()
-        return next((value for key, value in self.headers if key.lower() == wanted), None)
+        return first_value(self.headers, name)
+
+
+def first_value(headers: Sequence[tuple[str, str]], name: str) -> str | None:
+    """The first value of a header, by case-insensitive name: `first_value(exchange.headers, "Retry-After")`."""
+    wanted = name.lower()
+    for key, value in headers:
+        if key.lower() == wanted:
+            return value
+    return None
 
 
 def request_ids(exchange: Exchange, secret: str) -> dict[str, str]:
@@ -88,8 +97,10 @@ def request_ids(exchange: Exchange, secret: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for header, value in exchange.headers:
         name = header.lower()
+        if name in found or len(found) == REQUEST_IDS or not _NAMES_A_REQUEST.fullmatch(name):
+            continue
         text = "".join(each for each in value if each.isprintable()).strip()
-        if text and len(found) < REQUEST_IDS and name not in found and _NAMES_A_REQUEST.fullmatch(name):
+        if text:
             kept = redacted(text.encode("latin-1", "replace"), secret).decode("latin-1")
             found[name] = kept[:REQUEST_ID_LIMIT]
     return found

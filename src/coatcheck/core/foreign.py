@@ -35,12 +35,7 @@ def read_json(body: bytes) -> object:
     if not body.strip():
         return Unreadable(cause="empty")
     try:
-        return json.loads(
-            body.decode("utf-8-sig"),
-            object_pairs_hook=_unambiguous,
-            parse_constant=_refuse_constant,
-            parse_float=Decimal,
-        )
+        return _STRICT.decode(body.decode("utf-8-sig"))
     except UnicodeDecodeError:
         return Unreadable(cause="not_utf8")
     except _AmbiguousError as ambiguity:
@@ -62,6 +57,10 @@ def _unambiguous(pairs: Iterable[tuple[str, object]]) -> dict[str, object]:
 
 def _refuse_constant(_: str) -> object:
     raise _AmbiguousError("not_finite")
+
+
+_STRICT: Final = json.JSONDecoder(object_pairs_hook=_unambiguous, parse_constant=_refuse_constant, parse_float=Decimal)
+"""`json.loads` would make such a decoder for each text."""
 
 
 def at(value: object, path: Iterable[str]) -> object:

@@ -9,6 +9,7 @@ import socket
 import ssl
 import struct
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -17,6 +18,8 @@ from coatcheck.provider.line import Line, TlsLine
 from coatcheck.provider.progress import Progress
 from coatcheck.seams import Point, Seams, Socket
 
+_TARGETS: Final = 64
+"""Addresses that are kept: each account posts to one."""
 _PORTS: Final = {"http": 80, "https": 443}
 _RESET_ON_CLOSE: Final = struct.pack("ii", 1, 0)
 
@@ -36,6 +39,7 @@ class Target:
     path: str
 
 
+@lru_cache(maxsize=_TARGETS)
 def target_of(url: str) -> Target:
     """The parts of an http or https URL; raises ValueError for any other."""
     parts = urlsplit(url)

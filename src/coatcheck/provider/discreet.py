@@ -27,9 +27,13 @@ def discreet_reply(reply: Reply, key: str) -> Reply:
 
 def discreet_snapshot(snapshot: Snapshot, key: str) -> Snapshot:
     """The same snapshot, its words without the key."""
+    if not any(
+        _holds(word, key) for word in (snapshot.remote_status, snapshot.error_code or "", snapshot.reference or "")
+    ):
+        return snapshot
     return replace(
         snapshot,
-        remote_status=snapshot.remote_status.replace(key, _MASK) if len(key) >= _SHORTEST else snapshot.remote_status,
+        remote_status=snapshot.remote_status.replace(key, _MASK),
         error_code=_masked(snapshot.error_code, key),
         reference=_masked(snapshot.reference, key),
     )

@@ -124,7 +124,8 @@ class Genace:
         reply = classify(exchange, dispatch_id=dispatch_id, rules=self._rules(), now=now)
         reply = discreet_reply(reply, self.api_key.reveal())
         if isinstance(reply, Accepted):
-            return replace(reply, snapshot=self._first_snapshot(read_json(exchange.body), reply.remote_job_id))
+            found = self._first_snapshot(read_json(exchange.body), reply.remote_job_id)
+            return reply if found is None else replace(reply, snapshot=found)
         return reply
 
     def look(self, remote_job_id: RemoteJobId, wait_s: float) -> Request:
@@ -219,7 +220,7 @@ class Genace:
 
     def _first_snapshot(self, body: object, remote_job_id: RemoteJobId) -> Snapshot | None:
         """The snapshot of a reply that already says how the render ended; anything less is left to the first look."""
-        if not isinstance(body, dict) or at(body, ("id",)) not in (None, remote_job_id):
+        if not isinstance(body, dict) or at(body, ("id",)) not in (None, remote_job_id) or not self._is_final(body):
             return None
         found = read_snapshot({**body, "id": remote_job_id}, remote_job_id=remote_job_id, words=self.status_words)
         if isinstance(found, Snapshot):
@@ -228,6 +229,11 @@ class Genace:
         if isinstance(found, Nonsense) or found.render_state not in FINAL_RENDER_STATES or found.unusable_count:
             return None
         return found if found.outputs or found.render_state is not RenderState.SUCCEEDED else None
+
+    def _is_final(self, body: Mapping[str, object]) -> bool:
+        """Whether a job's status word is one of the last. Most replies to a POST say that the render is queued, and need no reading further."""
+        word = body.get("status")
+        return isinstance(word, str) and self.status_words.get(word.lower()) in FINAL_RENDER_STATES
 
     def _rules(self) -> Rules:
         return Rules(

@@ -50,17 +50,19 @@ class Line:
         if hasattr(socket, "TCP_USER_TIMEOUT"):
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, max(1, int(seconds * 1000)))
 
-    async def ready(self, *, sending: bool) -> None:
-        """Wait until there is something to receive or, if `sending`, until the kernel takes more."""
+    async def ready(self, *, sending: bool, within_s: float) -> None:
+        """Wait until there is something to receive or, if `sending`, until the kernel takes more; for `within_s` seconds at most."""
         loop = asyncio.get_running_loop()
         woken: asyncio.Future[None] = loop.create_future()
         descriptor = self._socket.fileno()
+        timer = loop.call_later(within_s, _wake, woken)
         loop.add_reader(descriptor, _wake, woken)
         if sending:
             loop.add_writer(descriptor, _wake, woken)
         try:
             await woken
         finally:
+            timer.cancel()
             loop.remove_reader(descriptor)
             if sending:
                 loop.remove_writer(descriptor)

@@ -5,7 +5,7 @@ Numbers and stages only rise; `exchange()` may be asked for at any moment and te
 
 from typing import Final
 
-from coatcheck.core.evidence import Exchange, Stage
+from coatcheck.core.evidence import Exchange, Stage, first_value
 from coatcheck.seams import Clock
 
 _ORDER: Final = {stage: stage.rank for stage in Stage}
@@ -97,7 +97,7 @@ class Progress:
 
     def header(self, name: str) -> str | None:
         """The first value of a header of the reply."""
-        return self.exchange().header(name)
+        return first_value(self._headers, name)
 
     def exchange(self) -> Exchange:
         """The evidence as a value."""

@@ -51,9 +51,12 @@ class Lane:
 
 @dataclass(slots=True, kw_only=True)
 class _Waiting:
+    """An item until it is known what became of it (`is_settled`); `answer` may end earlier, with a caller that was cut off."""
+
     item: Any
     lasting: bool
     answer: asyncio.Future[Any]
+    is_settled: bool = False
 
 
 class Committer:
@@ -100,7 +103,7 @@ class Committer:
         self._waiting.append(waiting)
         self._wake.set()
         try:
-            return await asyncio.shield(waiting.answer)
+            return await waiting.answer
         except asyncio.CancelledError:
             waiting.answer.add_done_callback(_unheard)
             raise
@@ -137,7 +140,7 @@ class Committer:
                 while self._waiting:
                     self._gathered = self._gather()
                     for kind, batch in self._gathered.items():
-                        await self._write(self._lanes[kind], [each for each in batch if not each.answer.done()])
+                        await self._write(self._lanes[kind], [each for each in batch if not each.is_settled])
                     await self._rest(sum(len(batch) for batch in self._gathered.values()))
         finally:
             # whoever waits when this task is cancelled must learn of it, not hang
@@ -262,19 +265,19 @@ class Committer:
                 pass
             case _:
                 assert_never(kind)
-        return [each for each in batch if not each.answer.done()]
+        return [each for each in batch if not each.is_settled]
 
     def _give_up(self) -> None:
         """The database is away: whoever does not go on waiting for it hears of it."""
         for waiting in self._unanswered():
             if self._stopping or (self._draining and not waiting.lasting):
                 _fail(waiting, Unavailable("the database is away while the worker ends", next=_NEXT))
-        self._waiting = deque(waiting for waiting in self._waiting if not waiting.answer.done())
+        self._waiting = deque(waiting for waiting in self._waiting if not waiting.is_settled)
 
     def _unanswered(self) -> list[_Waiting]:
         """Everybody whose item is not known to be written."""
         gathered = [waiting for batch in self._gathered.values() for waiting in batch]
-        return [waiting for waiting in (*gathered, *self._waiting) if not waiting.answer.done()]
+        return [waiting for waiting in (*gathered, *self._waiting) if not waiting.is_settled]
 
 
 def _ended() -> Unavailable:
@@ -288,10 +291,12 @@ def _unheard(answer: asyncio.Future[Any]) -> None:
 
 
 def _settle(waiting: _Waiting, answer: Any) -> None:
+    waiting.is_settled = True
     if not waiting.answer.done():
         waiting.answer.set_result(answer)
 
 
 def _fail(waiting: _Waiting, error: Exception) -> None:
+    waiting.is_settled = True
     if not waiting.answer.done():
         waiting.answer.set_exception(error)

@@ -15,6 +15,7 @@ from psycopg.rows import dict_row
 
 from coatcheck.errors import CommitUnknown, Unavailable
 from coatcheck.seams import Seams
+from coatcheck.store.arrays import literal
 from coatcheck.store.reaching import unreachable
 from coatcheck.store.statements import numbered, statement
 
@@ -159,7 +160,12 @@ async def _executed(
     if parameters is None:
         return await cursor.execute(text.encode(), prepare=prepare)
     sent, names = numbered(text)
-    return await cursor.execute(sent, [parameters[name] for name in names], prepare=prepare)
+    return await cursor.execute(sent, [_sent(parameters[name]) for name in names], prepare=prepare)
+
+
+def _sent(value: object) -> object:
+    """A column goes as text that is ready; everything else is the driver's to write."""
+    return value if not isinstance(value, list) else literal(value) or value
 
 
 def _application(name: str) -> str:

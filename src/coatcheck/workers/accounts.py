@@ -7,7 +7,7 @@ A pause ends that trust as a denial does: what was known before it says nothing 
 import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 
 WAIT_S = 2.0
 """How long a dispatch waits for the one before it to show that the credential works."""
@@ -22,10 +22,13 @@ class Accounts:
         self._working: set[str] = set()
         self._alone: dict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
-    @asynccontextmanager
-    async def turn(self, account: str) -> AsyncIterator[None]:
+    def turn(self, account: str) -> AbstractAsyncContextManager[None]:
         """Wait for a turn: at once where the account works, else alone. Whoever waited may find that the account is paused by now."""
-        alone = not self.knows(account) and await self._acquired(account)
+        return nullcontext() if self.knows(account) else self._turn_alone(account)
+
+    @asynccontextmanager
+    async def _turn_alone(self, account: str) -> AsyncIterator[None]:
+        alone = await self._acquired(account)
         if alone and self.knows(account):
             self._alone[account].release()
             alone = False
