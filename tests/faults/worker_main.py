@@ -11,7 +11,7 @@ from pathlib import Path
 
 from coatcheck.app.workplace import worker_of
 from coatcheck.config import load_settings
-from coatcheck.seams import Seams
+from coatcheck.seams import Seams, new_loop
 from faults.strike import Striking, read
 
 
@@ -36,7 +36,8 @@ def run(arguments: list[str]) -> None:
     """The course of a process: the database's address, the strikes, and whether it ends when nothing is left to do."""
     url, strikes, until = arguments
     logging.basicConfig(level=logging.WARNING)
-    asyncio.run(main(url, strikes, until_idle=until == "until_idle"))
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        runner.run(main(url, strikes, until_idle=until == "until_idle"))
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import sys
 import psycopg
 import workload
 
-from coatcheck.cli import main, program, worker
+from coatcheck.cli import main, program, running, worker
 from coatcheck.store.schema import migrate_up
 
 ENQUEUE = """
@@ -14,7 +14,7 @@ select coatcheck.enqueue_v1(jsonb_build_object('v', 1, 'tenant_id', 'tenant ' ||
   'provider', 'genace', 'specification_text', '{"prompt":"picture ' || n || '"}'))
 from generate_series(1, %s) as n
 """
-IMPORTED = (program, worker)
+IMPORTED = (program, worker, running)
 """What the command would import itself."""
 
 

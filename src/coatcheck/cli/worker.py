@@ -22,7 +22,7 @@ from coatcheck.config.sizing import check_leases
 from coatcheck.core.actions import Action
 from coatcheck.delivery.trial import trouble_of
 from coatcheck.errors import Refused, SettingInvalid
-from coatcheck.seams import Seams
+from coatcheck.seams import Seams, new_loop
 from coatcheck.spool.folder import Folder
 from coatcheck.spool.folder import trouble_of as trouble_of_spool
 from coatcheck.store import schema
@@ -74,7 +74,8 @@ def worker(
         if processes == 1:
             from coatcheck.cli.running import run  # noqa: PLC0415 - the parent of several stays small
 
-            return asyncio.run(run(settings, url, seams, course))
+            with asyncio.Runner(loop_factory=new_loop) as runner:
+                return runner.run(run(settings, url, seams, course))
         commands = [_command(course, each, log_level, as_json=as_json) for each in range(1, processes + 1)]
         return asyncio.run(Processes(commands, until_idle=until_idle, seams=seams).run())
 
