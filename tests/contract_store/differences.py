@@ -10,8 +10,8 @@ Row = Mapping[str, Any]
 State = Mapping[str, Sequence[Row]]
 
 _ORDER = ("operation_id", "lane", "kind", "output_index", "account", "remote_job_id", "name")
-OPEN = {"lease_token"}
-"""Columns whose values are each store's own affair, as far as they are compared at all."""
+OPEN = {"lease_token", "spends", "is_doubted"}
+"""Columns whose values are each store's own affair, as far as they are compared at all: PostgreSQL derives some from others in the same row."""
 
 
 class Diverged(AssertionError):

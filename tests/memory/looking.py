@@ -1,6 +1,5 @@
 """`store/snapshot`: what a batch of looks changed, guarded by the revision and the remote job id; a final state is never replaced."""
 
-import json
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
@@ -11,7 +10,7 @@ from memory.lanes import change_lanes, chronicle, count_incident, lane_changes, 
 from memory.tables import Row, Tables, listed
 
 _NAMES = words(
-    "operation_id revision remote_job_id event remote_status render_state settles error_code charged refunded unit outputs"
+    "operation_id revision remote_job_id event remote_status render_state settles error_code charged refunded unit"
 )
 _OUTPUT = words("output_operation_id output_index output_source output_type output_bytes output_sha256")
 
@@ -113,14 +112,12 @@ def _note_sources(tables: Tables, outputs: Sequence[Row]) -> None:
 def _keep_look(tables: Tables, step: Row) -> None:
     names = ("error_code", "charged", "refunded", "unit")
     told = {name: step[name] for name in names}
-    outputs = json.loads(step["outputs"])
     held = tables.snapshots.get(step["operation_id"])
     if held is None:
         tables.snapshots.insert(
             operation_id=step["operation_id"],
             remote_job_id=step["remote_job_id"],
             remote_status=step["remote_status"],
-            outputs=outputs,
             seen_at=tables.now(),
             **told,
         )
@@ -128,7 +125,6 @@ def _keep_look(tables: Tables, step: Row) -> None:
     tables.snapshots.change(
         step["operation_id"],
         remote_status=step["remote_status"],
-        outputs=outputs or held["outputs"],
         seen_at=tables.now(),
         **{name: held[name] if told[name] is None else told[name] for name in names},
     )

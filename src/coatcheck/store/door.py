@@ -246,7 +246,7 @@ def _evidence(batch: Sequence[ConcludeSave]) -> Columns:
     exchanges = [save.exchange for save in batch]
     return {
         "stage": [exchange.stage for exchange in exchanges],
-        "marks_ms": [json.dumps(dict(exchange.marks_ms)) for exchange in exchanges],
+        "marks_ms": [json.dumps(dict(exchange.marks_ms), separators=(",", ":")) for exchange in exchanges],
         "bytes_sent": [exchange.bytes_sent for exchange in exchanges],
         "bytes_received": [exchange.bytes_received for exchange in exchanges],
         "http_status": [exchange.status for exchange in exchanges],
@@ -266,15 +266,6 @@ def _money(batch: Sequence[SnapshotSave]) -> Columns:
 def _outputs(batch: Sequence[SnapshotSave]) -> Columns:
     rows = [(save.step.operation_id, output) for save in batch for output in save.step.outputs]
     return {
-        "outputs": [
-            json.dumps(
-                [
-                    {"url": output.url, "type": output.content_type, "bytes": output.bytes, "sha256": output.sha256}
-                    for output in save.step.outputs
-                ]
-            )
-            for save in batch
-        ],
         "output_operation_id": [operation_id for operation_id, _ in rows],
         "output_index": [output.index for _, output in rows],
         "output_source": [output.url for _, output in rows],

@@ -164,7 +164,7 @@ evidence as (
     request_ids, candidate_id, remote_job_id, reply, displaced, held, unit, charged, basis, settled_at)
   select dispatch_id, operation_id, row_number, authorisation, authorised_by, account, %(worker)s::text,
     clock.at - make_interval(secs => begun_ago_s), clock.at - make_interval(secs => begun_ago_s),
-    clock.at + make_interval(secs => settle_s), clock.at, stage, marks_ms::jsonb, bytes_sent, bytes_received, outcome, cause,
+    clock.at + make_interval(secs => settle_s), clock.at, stage, marks_ms::json, bytes_sent, bytes_received, outcome, cause,
     http_status, request_ids::jsonb, candidate_id, remote_job_id, reply, displaced, judged.held, judged.unit, money.charged,
     money.basis, money.settled_at
   from judged

@@ -152,8 +152,10 @@ marks as (
 lane_locks as materialized (
   select held.operation_id, held.lane, held.action, held.lease_count, held.leased_at
   from coatcheck.outbox as held
-  where held.lane = 0 and held.operation_id in (
-    select operation_id from written union all select operation_id from judged where status in ('paused', 'allowance', 'cap', 'rate'))
+  -- as one row: of a number alone PostgreSQL expects one lane in a table that it knows nothing of, and would compare each with each
+  where (held.operation_id, held.lane) in (
+    select operation_id, 0::smallint from written
+    union all select operation_id, 0::smallint from judged where status in ('paused', 'allowance', 'cap', 'rate'))
     -- allowances are locked before lanes, as everywhere
     and (select count(*) from allowance_locks) >= 0
   order by held.operation_id

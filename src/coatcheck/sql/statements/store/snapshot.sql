@@ -5,9 +5,8 @@ with input as materialized (
   select *
   from unnest(%(operation_id)s::uuid[], %(revision)s::bigint[], %(remote_job_id)s::text[], %(event)s::text[],
       %(remote_status)s::text[], %(render_state)s::text[], %(settles)s::boolean[], %(error_code)s::text[],
-      %(charged)s::numeric[], %(refunded)s::numeric[], %(unit)s::text[], %(outputs)s::text[])
-    as i(operation_id, revision, remote_job_id, event, remote_status, render_state, settles, error_code, charged, refunded, unit,
-      outputs)
+      %(charged)s::numeric[], %(refunded)s::numeric[], %(unit)s::text[])
+    as i(operation_id, revision, remote_job_id, event, remote_status, render_state, settles, error_code, charged, refunded, unit)
 ),
 locked as materialized (
   select held.operation_id, held.tenant_id, held.account, held.phase, held.render_state, held.delivery_state, held.dispatch_id,
@@ -91,15 +90,13 @@ sources as (
     where held.state <> 'delivered'
 ),
 looks as (
-  insert into coatcheck.snapshots as held (operation_id, remote_job_id, remote_status, outputs, error_code, charged, refunded, unit,
-    seen_at)
-  select operation_id, remote_job_id, remote_status, outputs::jsonb, error_code, charged, refunded, unit, coatcheck.lease_now()
+  insert into coatcheck.snapshots as held (operation_id, remote_job_id, remote_status, error_code, charged, refunded, unit, seen_at)
+  select operation_id, remote_job_id, remote_status, error_code, charged, refunded, unit, coatcheck.lease_now()
   from judged
   where applies
   order by operation_id
   on conflict (operation_id) do update set
     remote_status = excluded.remote_status,
-    outputs = case when excluded.outputs = '[]' then held.outputs else excluded.outputs end,
     error_code = coalesce(excluded.error_code, held.error_code),
     charged = coalesce(excluded.charged, held.charged),
     refunded = coalesce(excluded.refunded, held.refunded),
