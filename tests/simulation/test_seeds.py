@@ -91,6 +91,7 @@ def test_a_seed_played_twice_is_the_same_story_event_by_event(seed: int) -> None
     assert once.digest == again.digest
 
 
+@pytest.mark.timeout(600)
 def test_another_process_with_other_hashes_of_words_plays_the_same_story(lab_scale: Scale) -> None:
     """What a set of words or a dictionary's address decides would show here."""
     for seed in range(5, 5 + lab_scale(ci=1, lab=10)):
