@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from coatcheck.bench import lifecycle, witness
+from coatcheck.bench import acceptance, lifecycle, witness
 from coatcheck.bench.books import TENANTS, Books, Counters
 from coatcheck.bench.figure import Figure
 from coatcheck.bench.ground import Ground
@@ -17,6 +17,8 @@ _PAGE_BYTES = 8_192
 _LEAST = 0.0005
 """What is rarer than once in so many operations is not shown."""
 _COUNTED = "counted; batches grow with the load"
+_LOADS = (1.0, 50.0)
+"""Operations a second that are offered to a worker which could do more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,12 +37,14 @@ def measure(ground: Ground) -> Sequence[Figure]:
         several, alone = _lived(ground, books, TENANTS), _lived_bare(ground, books)
     figures = [
         _figure(
-            f"commits of an operation, enqueue excluded, {TENANTS} tenants",
+            f"commits of an operation, enqueue excluded, full queue, {TENANTS} tenants",
             several.worked.transaction_count / count,
             "commits",
         ),
         _figure(
-            "commits of an operation, enqueue excluded, one tenant", alone.worked.transaction_count / count, "commits"
+            "commits of an operation, enqueue excluded, full queue, one tenant",
+            alone.worked.transaction_count / count,
+            "commits",
         ),
         _figure("rows written for an operation", several.whole.row_count / count, "rows"),
         *_log(ground, several.whole, alone.whole),
@@ -48,6 +52,7 @@ def measure(ground: Ground) -> Sequence[Figure]:
             f"statements of an operation, {TENANTS} tenants", sum(several.statements.values()) / count, "statements"
         ),
         _figure("statements of an operation, one tenant", sum(alone.statements.values()) / count, "statements"),
+        *(_offered(ground, rate) for rate in _LOADS),
     ]
     for name, number in sorted(several.statements.items(), key=lambda each: -each[1]):
         if number / count >= _LEAST:
@@ -76,6 +81,22 @@ def _lived(ground: Ground, books: Books, tenants: int) -> _Life:
     books.clear()
     statements = json.loads(notes.read_text())["statements"]
     return _Life(whole=_less(after, before), worked=_less(after, between), statements=statements)
+
+
+def _offered(ground: Ground, rate: float) -> Figure:
+    """The commits of an operation where they come one after the other: each statement of the worker is one, what it asked in vain included."""
+    notes = ground.home / "notes.json"
+    with ground.books() as books:
+        books.clear()
+        with ground.serving() as service, ground.working(service, command=witness.command(notes)) as hand:
+            count = acceptance.offer(ground, books, rate)
+            lifecycle.finished(ground, books, count)
+            hand.drain()
+            service.check_posts(count)
+        books.clear()
+    statements = json.loads(notes.read_text())["statements"]
+    limited_by = "counted; what it asks while there is nothing is its operations' cost, too"
+    return _figure(f"commits of an operation at {rate:.0f}/s", sum(statements.values()) / count, "commits", limited_by)
 
 
 def _lived_bare(ground: Ground, books: Books) -> _Life:
