@@ -28,7 +28,7 @@ BATCH = 500
 """Items in one statement at most."""
 _PAUSE_S = (0.1, 2.0)
 _NEXT = "The lease ends by itself and another worker goes on."
-_FULL_REST_AT = 16
+_FULL_REST_AT = 4
 """Items of a batch after which the rest is as long as it may be."""
 AWAY_AFTER_S = 5.0
 """How long a statement may go unanswered before the database counts as away: a commit waits for its standby, and a row for a lock, without any limit."""
