@@ -161,7 +161,7 @@ def test_the_back_room_tells_in_which_tenth_of_a_second_looks_came(sim: Threaded
     for _ in range(3):
         look(sim, job_id)
     told = json.loads(get(sim, "/_sim/looks").body)
-    assert (told["count"], told["held"]) == (3, 0)
+    assert (told["count"], told["held"], told["jobs"]) == (3, 0, 1)
     assert sum(count for _, count in told["by_tenth"]) == 3
     assert told["by_tenth"] == sorted(told["by_tenth"])
 

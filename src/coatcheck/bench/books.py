@@ -43,12 +43,11 @@ class Counters:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """Lanes that are left: all, those still to be dispatched, those that are observed, and of these those that were looked at in vain."""
+    """Lanes that are left: all, those still to be dispatched, and those that are observed."""
 
     lane_count: int
     prepared_count: int
     observed_count: int
-    looked_count: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,8 +5,6 @@ renders accepted and looked at. A held look needs a place of its own, a render t
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
-from typing import Final
 
 from coatcheck.bench import lifecycle
 from coatcheck.bench.books import Books
@@ -17,8 +15,9 @@ from coatcheck.bench.patience import until
 from coatcheck.bench.processes import resident_bytes
 from coatcheck.bench.service import Service
 
-POLLED: Final[Mapping[str, str]] = MappingProxyType({"WAIT_PARAM": "", "LOOK_MIN_S": "2"})
-"""What a worker is told of a service that has no long poll."""
+_LOOKS_PER_S = 200
+_FLOOR_S = 2, 20
+"""The least time between two looks grows with the renders, so that what is measured is waiting and not looking."""
 _ENDLESS = ',"sim":{"processing_s":1000000,"queued_s":0}'
 _WINDOW_S = 3_600
 """Longer than the measurement: all looks are held at once, none is between two windows."""
@@ -42,10 +41,22 @@ def held(ground: Ground) -> Sequence[Figure]:
 def polled(ground: Ground) -> Sequence[Figure]:
     """Looks are answered at once and repeated at the pace that an age deserves: the service has no long poll."""
 
-    def were_looked_at(_: Service, books: Books) -> bool:
-        return books.progress().looked_count >= ground.scale.renders
+    def were_looked_at(service: Service, _: Books) -> bool:
+        return are_looked_at(service, ground.scale.renders)
 
-    return _flown(ground, "polled", were_looked_at, **POLLED)
+    return _flown(ground, "polled", were_looked_at, **polling(ground.scale.renders))
+
+
+def polling(count: int) -> Mapping[str, str]:
+    """What a worker is told of a service that has no long poll, for so many renders."""
+    shortest_s, longest_s = _FLOOR_S
+    return {"WAIT_PARAM": "", "LOOK_MIN_S": f"{min(longest_s, max(shortest_s, count / _LOOKS_PER_S)):g}"}
+
+
+def are_looked_at(service: Service, count: int) -> bool:
+    """Whether so many renders were, besides those that lived to warm up."""
+    jobs: int = service.looks()["jobs"]
+    return jobs >= lifecycle.WARM + count
 
 
 def _flown(

@@ -57,10 +57,10 @@ def measure(ground: Ground) -> Sequence[Figure]:
     per_s = min(_MOST_PER_S, max(_LEAST_PER_S, ground.scale.renders * _SHARE))
     with ground.books() as books, ground.serving() as service:
         books.clear()
-        with ground.working(service, **flight.POLLED) as hand:
+        with ground.working(service, **flight.polling(ground.scale.renders)) as hand:
             lifecycle.warm(ground, books)
             flight.accepted(ground, books, ground.scale.renders)
-            flight.looked_at(ground, hand, lambda: books.progress().looked_count >= ground.scale.renders)
+            flight.looked_at(ground, hand, lambda: flight.are_looked_at(service, ground.scale.renders))
             figures = _figures(f"a budget of {per_s:g}/s", _budgeted(ground, books, service, hand, per_s), ground)
             figures += _figures("no budget", _returned(ground, books, service, hand), ground)
         books.clear()

@@ -15,7 +15,8 @@ from coatcheck.errors import Failed
 
 _PER_OPERATION_S = 0.2
 _AT_LEAST_S = 60.0
-_WARM = 50
+WARM = 50
+"""Operations that live before anything is measured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,14 +64,14 @@ def lived(ground: Ground, *, tenants: int) -> Lived:
             usage = watch.usage()
             hand.drain()
         all_lived = verified(books, count)
-        service.check_posts(count + _WARM)
+        service.check_posts(count + WARM)
     return Lived(per_s=count / (all_lived.seconds or usage.seconds), usage=usage)
 
 
 def warm(ground: Ground, books: Books) -> None:
     """Let a few operations live first, so that files, caches and modules are loaded."""
-    books.enqueue("warm", _WARM)
-    finished(ground, books, _WARM)
+    books.enqueue("warm", WARM)
+    finished(ground, books, WARM)
 
 
 def finished(ground: Ground, books: Books, count: int) -> None:

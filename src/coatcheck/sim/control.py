@@ -21,7 +21,7 @@ async def control(world: World, head: Head, channel: Channel) -> Turn | None:
         case "GET", "ledger":
             return answer(head, json_reply(200, ledger_json(world)))
         case "GET", "looks":
-            return answer(head, json_reply(200, {**looks_json(world), "by_tenth": sorted(world.gets_by_tenth.items())}))
+            return answer(head, json_reply(200, {**looks_json(world), **more_of_looks(world)}))
         case "GET", "jobs":
             return answer(head, json_reply(200, {"jobs": await jobs_json(world)}))
         case "POST", "script":
@@ -45,6 +45,12 @@ def ledger_json(world: World) -> dict[str, Any]:
 def looks_json(world: World) -> dict[str, Any]:
     """How many looks came, and how many are and were held open."""
     return {"count": world.gets, "held": world.holds.now, "held_peak": world.holds.peak}
+
+
+def more_of_looks(world: World) -> dict[str, Any]:
+    """How many jobs were looked at, and how many looks came in each tenth of a second in which there was any."""
+    jobs = sum(job.looks > 0 for job in world.jobs.values())
+    return {"jobs": jobs, "by_tenth": sorted(world.gets_by_tenth.items())}
 
 
 async def jobs_json(world: World) -> list[dict[str, Any]]:

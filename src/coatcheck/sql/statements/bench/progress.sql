@@ -3,6 +3,5 @@
 -- index: none: what is left of the outbox is what is counted
 select count(*) as lane_count,
   count(*) filter (where lane.action = 'dispatch') as prepared_count,
-  count(*) filter (where lane.action = 'observe') as observed_count,
-  count(*) filter (where lane.action = 'observe' and lane.wait_reason = 'active') as looked_count
+  count(*) filter (where lane.action = 'observe') as observed_count
 from coatcheck.outbox as lane
