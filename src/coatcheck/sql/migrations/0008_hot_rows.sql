@@ -36,8 +36,8 @@ comment on column coatcheck.snapshots.outputs is 'What versions before 0008 note
 -- updates found no room before)
 alter table coatcheck.operations set (fillfactor = 45);
 alter table coatcheck.outbox set (fillfactor = 40);
-alter table coatcheck.deliveries set (fillfactor = 30);
+alter table coatcheck.deliveries set (fillfactor = 60);
 -- the end of its POST makes a row two to three times as long
-alter table coatcheck.dispatches set (fillfactor = 20);
+alter table coatcheck.dispatches set (fillfactor = 45);
 
 select coatcheck.hand_over();
