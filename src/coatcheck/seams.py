@@ -14,6 +14,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from typing import IO, Final, Protocol
@@ -110,12 +111,17 @@ class Point(enum.StrEnum):
     C3_APPLIED = "C3"
 
 
+_boottime: Callable[[], float] = (
+    partial(time.clock_gettime, time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic
+)
+
+
 class Clock:
     """Local time. No rule about leases rests on it: the database owns those."""
 
     def boottime(self) -> float:
         """Seconds since boot, suspend and SIGSTOP included (CLOCK_BOOTTIME): the clock of send deadlines."""
-        return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
+        return _boottime()
 
     def now(self) -> datetime:
         """Wall clock in UTC: for display and for reading a service's dates, never for a decision about leases."""

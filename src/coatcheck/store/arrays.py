@@ -15,9 +15,10 @@ class _Texts(dict[type, Callable[[Any], str]]):
     """How an element is written, by its type."""
 
     def __missing__(self, kind: type) -> Callable[[Any], str]:
-        if issubclass(kind, StrEnum):
-            return _word
-        raise KeyError(kind)
+        if not issubclass(kind, StrEnum):
+            raise KeyError(kind)
+        self[kind] = _word
+        return _word
 
 
 def _null(_: None) -> str:
@@ -35,7 +36,7 @@ def _quoted(text: str) -> str:
 
 
 def _word(word: StrEnum) -> str:
-    return _quoted(word.value)
+    return _quoted(str(word))
 
 
 def _bytes(value: bytes) -> str:
