@@ -84,6 +84,7 @@ docs: ## write the pages anew that are made: states, late truth, settings from c
 	@scripts/set-up dev
 	@cd tests && ../$(BIN)/python -m docs.states_page > ../docs/states.md
 	@cd tests && ../$(BIN)/python -m docs.late_truth_page > ../docs/late-truth.md
+	@cd tests && ../$(BIN)/python -m docs.lab_page > ../docs/lab.md
 	@$(BIN)/python -m coatcheck.config.page > docs/settings.md
 
 catalogue: ## write anew what the migrations make, object by object: after a migration was added
