@@ -10,12 +10,15 @@ import pytest
 import postgres
 from coatcheck.core import events as ev
 from coatcheck.core.identity import parse_operation_id
-from coatcheck.core.operation import OperationId, TenantId
+from coatcheck.core.machine import RULES
+from coatcheck.core.operation import OperationId, RenderState, TenantId
+from coatcheck.core.steps import Refused
 from coatcheck.store.charges import By, report_charges
 from coatcheck.store.door import Status
 from coatcheck.store.retention import Retired, Rule, retire
+from coatcheck.store.statements import statement
 from store.audited import World, audited, populate
-from store.ground import Ground, stored
+from store.ground import Ground, look, stored
 
 OPEN = """
     select kept.operation_id from coatcheck.operations as kept
@@ -38,7 +41,23 @@ MONEY = """
 FOR_EVER = """
     select operation_id, tenant_id, operation_key, specification_hash, phase, render_state, delivery_state, remote_job_id, created_at
     from coatcheck.operations order by operation_id"""
-PERSONS = {"noted", "adopted", "proven_absent", "redispatch_requested", "redispatch_authorised", "written_off"}
+DECIDED = (
+    ev.Cancel,
+    ev.Adopt,
+    ev.ProveAbsent,
+    ev.Redispatch,
+    ev.RequestRedispatch,
+    ev.WriteOff,
+    ev.Reobserve,
+    ev.Redeliver,
+    ev.Resume,
+    ev.Note,
+)
+PERSONS = {
+    "orphan_resolved",
+    *(rule.name for each in DECIDED for rule in RULES if rule.kind is each.kind and not isinstance(rule.do, Refused)),
+}
+"""Entries of what a person decided: with an actor and a reason."""
 
 
 @pytest.fixture(scope="module")
@@ -127,6 +146,26 @@ def test_what_a_person_decided_or_what_went_wrong_keeps_its_whole_history(world:
             assert after[each]["events"] == ["retired"]
 
 
+@pytest.mark.parametrize("event", sorted(PERSONS))
+def test_whatever_a_person_may_decide_is_an_entry_that_retention_knows(event: str) -> None:
+    # by their names: a class with slots is made twice
+    assert {each.__name__ for each in DECIDED} == {each.__name__ for each in ev.Decided.__subclasses__()}
+    assert f"'{event}'" in statement("store", "retire")
+
+
+def test_who_cancelled_and_who_had_it_looked_at_again_is_told_for_ever(ground: Ground) -> None:
+    cancelled, looked_at = ground.enqueue("k1"), ground.enqueue("k2")
+    assert ground.happen(cancelled, ev.Cancel(actor="ada", reason="the customer left")).applied
+    job = ground.accept(looked_at)
+    assert ground.happen(looked_at, ev.NotFound(grace_s=0)).applied
+    assert ground.happen(looked_at, ev.Reobserve(actor="ada", reason="the customer left")).applied
+    assert ground.happen(looked_at, look(job, RenderState.FAILED, charged=2)).applied
+    assert sums(retired(ground, rule()))[:3] == [2, 2, 0]
+    for operation_id, event in ((cancelled, "cancelled"), (looked_at, "reobserve_requested")):
+        told = [row for row in ground.all("history", operation_id) if row["event"] == event]
+        assert [(row["actor"], row["reason"]) for row in told] == [("ada", "the customer left")]
+
+
 def test_a_dry_run_tells_what_a_run_then_does_whatever_the_size_of_a_page_and_a_second_run_does_nothing(
     world: World,
 ) -> None:
@@ -167,6 +206,12 @@ def test_days_count_from_the_last_change_by_the_databases_clock(ground: Ground) 
     assert sums(retired(ground, rule(2)))[:2] == [1, 0]
     ground.database.move_time(day_s * 1.5)
     assert sums(retired(ground, rule(2)))[:2] == [1, 1]
+
+
+def test_a_period_that_reaches_behind_the_first_instant_of_an_id_finds_nothing_old_enough(ground: Ground) -> None:
+    rejected(ground, "k1")
+    for dry_run in (True, False):
+        assert sums(retired(ground, rule(36_500), dry_run=dry_run)) == [0, 0, 0, 0]
 
 
 def test_one_tenants_operations_can_be_taken_alone(ground: Ground) -> None:

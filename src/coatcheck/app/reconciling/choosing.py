@@ -23,7 +23,8 @@ def event_of(choice: Choice, standing: Standing, *, actor: str, reason: str, rel
     operation, quiescent_at = standing.operation, standing.quiescent_at
     if quiescent_at is None and operation.phase is Phase.UNCERTAIN and choice is not Choice.WRITE_OFF:
         return None
-    if standing.is_retired and choice is Choice.REDISPATCH:
+    # in every other phase of what is over the table refuses, and says why
+    if standing.is_retired and choice is Choice.REDISPATCH and operation.phase is Phase.REJECTED:
         return None
     match choice:
         case Choice.ADOPT:

@@ -6,7 +6,8 @@ page as materialized (
   from coatcheck.specifications as asked
   -- an id begins with the milliseconds at which it was made: what is younger is not read
   where asked.operation_id > %(after)s::uuid and asked.operation_id < (
-    select (lpad(to_hex(floor(extract(epoch from coatcheck.due_now() - make_interval(days => %(days)s::integer)) * 1000)::bigint),
+    select (lpad(to_hex(greatest(
+        floor(extract(epoch from coatcheck.due_now() - make_interval(days => %(days)s::integer)) * 1000)::bigint, 0)),
       12, '0') || repeat('0', 20))::uuid)
   order by asked.operation_id
   limit %(size)s::integer

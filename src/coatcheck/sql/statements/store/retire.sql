@@ -18,7 +18,8 @@ told as materialized (
   where exists (
       select from coatcheck.history as said
       where said.operation_id = locked.operation_id
-        and said.event in ('noted', 'adopted', 'proven_absent', 'redispatch_requested', 'redispatch_authorised', 'written_off', 'retired'))
+        and said.event in ('noted', 'adopted', 'proven_absent', 'redispatch_requested', 'redispatch_authorised', 'written_off', 'cancelled',
+          'cancel_requested', 'reobserve_requested', 'redeliver_requested', 'message_resumed', 'orphan_resolved', 'retired'))
     or exists (select from coatcheck.incidents as noted where noted.operation_id = locked.operation_id)
 ),
 written as (
