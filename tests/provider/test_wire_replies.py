@@ -3,15 +3,17 @@
 import asyncio
 import gzip
 import os
+from dataclasses import replace
+from itertools import product
 
 import pytest
 
 from coatcheck.core.events import Accepted, Doubted, FailedWithId, Rejected
-from coatcheck.core.evidence import Exchange, Stage
+from coatcheck.core.evidence import Exchange, Request, Stage
 from coatcheck.core.operation import RemoteJobId
 from coatcheck.seams import Point, Seams
 from provider.rawserver import Peer, Play, RawServer, answering, reply_of
-from provider.sending import DISPATCH, Posted, Recorder, request_to, send, watched
+from provider.sending import DISPATCH, Posted, Recorder, not_sent, request_to, send, watched
 
 ACCEPTED = reply_of(b'{"job_id":"job-1","status":"queued"}')
 ID = RemoteJobId("job-1")
@@ -54,6 +56,42 @@ def test_a_whole_reply_passes_every_stage_and_every_byte_is_counted() -> None:
     assert head.startswith(b"POST /api/v1/jobs HTTP/1.1\r\nHost: 127.0.0.1:")
     assert b"\r\nConnection: close" in head
     assert b"\r\nContent-Length: 23" in head
+
+
+def test_what_is_kept_of_one_head_reaches_no_other_request() -> None:
+    courses = list(product(("a", "b"), ("old", "new"), ("1", "2"), (9, 0, 1000, 10)))
+
+    async def run() -> None:
+        async with RawServer(answering(ACCEPTED)) as server:
+            for account, key, reference, length in [*courses, *reversed(courses)]:
+                headers = (("Authorization", f"Bearer {account}-{key}"), ("X-Client-Reference", reference))
+                request = Request(method="POST", url=f"{server.url}/{account}", headers=headers, body=b"x" * length)
+                assert (await send(request)).exchange.complete
+                await server.idle()
+                head = (
+                    f"POST /{account} HTTP/1.1\r\nHost: {server.url.removeprefix('http://')}\r\n"
+                    f"Authorization: Bearer {account}-{key}\r\nX-Client-Reference: {reference}\r\n"
+                    f"Connection: close\r\nContent-Length: {length}\r\n\r\n"
+                )
+                assert bytes(server.peers[-1].received) == head.encode() + request.body
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    "header",
+    [("Content-Length", "3"), ("Content-Length", "0"), ("X", "a\r\nb: c"), ("X\r\nb", "c"), ("X", "\0"), ("", "x")],
+)
+def test_a_head_that_would_say_something_else_than_it_should_is_not_sent(header: tuple[str, str]) -> None:
+    async def run() -> None:
+        async with RawServer(answering(ACCEPTED)) as server:
+            for _ in range(2):
+                asked = request_to(server.url)
+                result = await send(replace(asked, headers=(*asked.headers, header)))
+                assert result.reply == not_sent("bad_request")
+            assert not server.peers
+
+    asyncio.run(run())
 
 
 def test_the_points_of_the_course_are_passed_in_order() -> None:

@@ -2,13 +2,17 @@
 
 import asyncio
 import math
-from collections.abc import Sequence
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta, timezone
 from decimal import Decimal
+from typing import Any
 from uuid import UUID
 
 import psycopg
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from coatcheck.core.evidence import Stage
 from coatcheck.devdb import DevPostgres
@@ -43,6 +47,8 @@ COLUMNS: Sequence[tuple[str, Sequence[object]]] = (
     ("text", []),
     ("integer", [None, None]),
 )
+FAR = [Decimal(each) for each in ("1E+30", "-0", "1E-40", "Infinity", "-Infinity", "123456789012345678901234567890.5")]
+"""Numbers of every size that money never has."""
 
 
 @pytest.mark.parametrize(("kind", "column"), COLUMNS)
@@ -64,13 +70,74 @@ def test_what_is_not_known_here_is_left_to_the_driver(server: DevPostgres) -> No
     assert _back(server, "integer", [[1], [2]]) == [[1], [2]]
 
 
-def _back(server: DevPostgres, kind: str, column: Sequence[object]) -> object:
-    async def asked() -> object:
+AWKWARD = st.text(alphabet="\\\"'{},;$%() \t\r\n\v\f\b\u00a0\u2028aNULnul\x01\x7f\u0085\ufeff\U0001f3a8", max_size=12)
+WORDS = st.sampled_from(
+    ["NULL", "null", "{}", "{NULL}", '""', "\\", "\\N", "\\x", "[0:1]={1}", " ", "infinity", "now", "\\" * 99, '"' * 99]
+)
+TEXTS = AWKWARD | WORDS | st.text(alphabet=st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
+OFFSETS = st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
+INSTANTS = st.datetimes(min_value=datetime(2, 1, 1), max_value=datetime(9998, 1, 1), timezones=OFFSETS)  # noqa: DTZ001 - the zones are drawn
+KINDS: Sequence[tuple[str, st.SearchStrategy[Any]]] = (
+    ("text", TEXTS),
+    ("bytea", st.binary(max_size=80)),
+    ("uuid", st.uuids()),
+    ("smallint", st.integers(-(2**15), 2**15 - 1)),
+    ("integer", st.integers(-(2**31), 2**31 - 1)),
+    ("bigint", st.integers(-(2**63), 2**63 - 1)),
+    ("boolean", st.booleans()),
+    ("float8", st.floats(allow_nan=False)),
+    ("numeric", st.decimals(allow_nan=False, min_value=-(10**30), max_value=10**30) | st.sampled_from(FAR)),
+    ("timestamptz", INSTANTS),
+)
+
+
+@contextmanager
+def _asking(server: DevPostgres) -> Iterator[Callable[[str, Sequence[object]], Any]]:
+    with asyncio.Runner() as runner:
         line = Database(server.url("postgres"), seams=Seams.real(), name="arrays")
         try:
-            (row,) = await line.fetch(f"select %(column)s::{kind}[] as column", {"column": list(column)})
+            yield lambda kind, column: runner.run(_asked(line, kind, column))
         finally:
-            await line.close()
-        return row["column"]
+            runner.run(line.close())
 
-    return asyncio.run(asked())
+
+@pytest.mark.parametrize(("kind", "element"), KINDS, ids=[kind for kind, _ in KINDS])
+def test_whatever_is_sent_arrives_as_it_was(kind: str, element: st.SearchStrategy[Any], server: DevPostgres) -> None:
+    with _asking(server) as back:
+
+        @given(column=st.lists(st.none() | element, max_size=6))
+        @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+        def arrives(column: list[Any]) -> None:
+            assert literal(column) is not None
+            found = back(kind, column)
+            assert found == column
+            assert [type(each) for each in found] == [type(each) for each in column]
+
+        arrives()
+
+
+def test_very_long_text_and_many_elements_arrive_as_they_were(server: DevPostgres) -> None:
+    column = ['\\"{},' * 400_000, *(str(number) for number in range(20_000))]
+    assert _back(server, "text", column) == column
+
+
+def test_what_is_no_number_arrives_as_that(server: DevPostgres) -> None:
+    not_one, none, also_not_one = _back(server, "numeric", [Decimal("NaN"), None, Decimal("NaN")])
+    assert (not_one.is_nan(), none, also_not_one.is_nan()) == (True, None, True)
+    assert math.isnan(_back(server, "float8", [math.nan])[0])
+
+
+@pytest.mark.parametrize("text", ["\ud800", "job\udc80"])
+def test_half_a_character_is_refused_before_it_is_sent(text: str, server: DevPostgres) -> None:
+    with pytest.raises(UnicodeEncodeError):
+        _back(server, "text", [text])
+
+
+def _back(server: DevPostgres, kind: str, column: Sequence[object]) -> Any:
+    with _asking(server) as back:
+        return back(kind, column)
+
+
+async def _asked(line: Database, kind: str, column: Sequence[object]) -> Any:
+    (row,) = await line.fetch(f"select %(column)s::{kind}[] as column", {"column": list(column)})
+    return row["column"]
