@@ -101,7 +101,7 @@ async def retired(ground: Ground, most: int, inflow: int) -> Figures:
     producing = asyncio.create_task(_enqueued(ground, inflow, stop))
     async with db.opened(ground.url, seams=ground.seams, name="bench") as database:
         began = clock.boottime()
-        async for part in retire(database, _RULE):
+        async for part in retire(database, _RULE, faults=ground.seams.faults):
             gone += part.retired_count
             if gone >= most or part.read_count < PAGE:
                 break

@@ -97,6 +97,12 @@ def undelivered(ground: Ground, _: Stage) -> Sequence[str]:
     return ("operations", "redeliver", operation_text(operation_id), *WHY)
 
 
+def over(ground: Ground, _: Stage) -> Sequence[str]:
+    operation_id = ground.enqueue("bird")
+    assert ground.happen(operation_id, ev.Rejected(dispatch_id=ground.mark(operation_id), status=422)).applied
+    return ("retention", "run", "--days", "0", *WHY)
+
+
 def set_aside(ground: Ground, _: Stage) -> Sequence[str]:
     name = prepared(ground)
     ground.sql("update coatcheck.outbox set parked_at = now(), park_reason = 'lease_count'")
@@ -185,6 +191,7 @@ TRIED: Mapping[str, Command] = {
         prepares=said("allowance", "set", "10", "--tenant", "t1", "--actor", "eve"),
         effect="select from coatcheck.allowances where tenant_id = 't1' and ceiling = 10",
     ),
+    "retention run": Command(prepares=over, effect=EVENT + "'retired'"),
 }
 
 

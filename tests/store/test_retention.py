@@ -13,6 +13,7 @@ from coatcheck.core.identity import parse_operation_id
 from coatcheck.core.machine import RULES
 from coatcheck.core.operation import OperationId, RenderState, TenantId
 from coatcheck.core.steps import Refused
+from coatcheck.seams import NO_FAULTS
 from coatcheck.store.charges import By, report_charges
 from coatcheck.store.door import Status
 from coatcheck.store.retention import Retired, Rule, retire
@@ -80,7 +81,7 @@ def rule(days: int = 0, tenant_id: str | None = None) -> Rule:
 
 def retired(ground: Ground, asked: Rule, *, dry_run: bool = False, page: int = 1000) -> list[Retired]:
     async def gathered() -> list[Retired]:
-        return [each async for each in retire(ground.line, asked, dry_run=dry_run, page=page)]
+        return [each async for each in retire(ground.line, asked, faults=NO_FAULTS, dry_run=dry_run, page=page)]
 
     return ground.run(gathered())
 

@@ -44,7 +44,7 @@ def run(
     async def work() -> None:
         async with database() as (opened, settings):
             rule = Rule(days=_either(chosen, settings.retention_days), tenant_id=whose, actor=who, reason=why)
-            async for part in retire(opened, rule, dry_run=dry_run):
+            async for part in retire(opened, rule, faults=Seams.real().faults, dry_run=dry_run):
                 tour.add(part)
 
     try:

@@ -11,6 +11,7 @@ from typing import Final
 from uuid import UUID
 
 from coatcheck.core.operation import TenantId
+from coatcheck.seams import Faults, Point
 from coatcheck.store.db import Database
 from coatcheck.store.statements import statement
 
@@ -41,17 +42,23 @@ class Retired:
     specification_bytes: int
 
 
-async def retire(database: Database, rule: Rule, *, dry_run: bool = False, page: int = PAGE) -> AsyncIterator[Retired]:
+async def retire(
+    database: Database, rule: Rule, *, faults: Faults, dry_run: bool = False, page: int = PAGE
+) -> AsyncIterator[Retired]:
     """Page after page, oldest first, each a transaction of its own: whatever ends it early, what is done is done. `dry_run` only counts.
 
-    Example: `async for part in retire(database, rule): …`. Raises what `Database.fetch` raises; running it again is always safe.
+    Example: `async for part in retire(database, rule, faults=seams.faults): …`. Raises what `Database.fetch` raises; running it again is
+    always safe.
     """
     own = {} if dry_run else {"actor": rule.actor, "reason": rule.reason}
     text = statement("store", "count_retirable") if dry_run else statement("store", "retire")
+    faults.reached(Point.C1_AUTHORISED)
     after = UUID(int=0)
     while True:
         parameters = {"after": after, "days": rule.days, "tenant_id": rule.tenant_id, "size": page, **own}
+        faults.reached(Point.C2_COMMAND_COMMIT_SENT)
         (row,) = await database.fetch(text, parameters, prepare=False)
+        faults.reached(Point.C3_APPLIED)
         last = row.pop("last_id")
         yield Retired(**row)
         if row["read_count"] < page:

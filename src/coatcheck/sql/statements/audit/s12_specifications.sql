@@ -1,7 +1,7 @@
--- purpose: S12: every operation has its specification, and it is the text that was hashed, so that it can be dispatched; retention takes
---   those of what is over
+-- purpose: S12: every operation has its specification, and it is the text that was hashed, so that it can be dispatched
 -- guard: none: reading decides nothing
 -- index: operations_pkey, specifications_pkey, history_pkey
+-- retention takes those of what is over
 with chunk as materialized (
   select kept.operation_id, kept.tenant_id, kept.specification_hash, kept.phase in ('rejected', 'cancelled', 'abandoned')
     or (kept.phase in ('accepted', 'submission_failed') and kept.final_at is not null) as is_over

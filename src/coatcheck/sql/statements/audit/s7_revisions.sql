@@ -1,7 +1,7 @@
--- purpose: S7: revisions are 0, 1, 2, ... with one entry each, each begins where the former ended, and the record is the last one;
---   where retention took the first ones, its own entry is the first that is left
+-- purpose: S7: revisions are 0, 1, 2, ... with one entry each, each begins where the former ended, and the record is the last one
 -- guard: none: reading decides nothing
 -- index: operations_pkey, history_pkey
+-- where retention took the first ones, its own entry is the first that is left
 with chunk as materialized (
   select kept.operation_id, kept.tenant_id, kept.revision, kept.phase, kept.render_state, kept.delivery_state
   from coatcheck.operations as kept
