@@ -1,7 +1,7 @@
 """Retention takes what nobody needs of what is over, and nothing that money, repeatability or a person's decision rests on."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, cast
 
 import psycopg
@@ -61,17 +61,10 @@ PERSONS = {
 """Entries of what a person decided: with an actor and a reason."""
 
 
-@pytest.fixture(scope="module")
-def populated(template: postgres.Template) -> Iterator[World]:
-    with template.copy() as database:
-        yield populate(database)
-
-
 @pytest.fixture
-def world(populated: World) -> Iterator[World]:
-    """Everything that may happen has happened, to an operation each."""
-    with populated.copy() as copied:
-        yield copied
+def world(database: postgres.Database) -> World:
+    """Everything that may happen has happened, to an operation each; made anew, as a pooler lets no database be copied."""
+    return populate(database)
 
 
 def rule(days: int = 0, tenant_id: str | None = None) -> Rule:
