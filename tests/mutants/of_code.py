@@ -125,8 +125,8 @@ MUTANTS = (
     Mutant(
         broken="a cancelled save is written all the same",
         path="store/committer.py",
-        old="            return await asyncio.shield(waiting.answer)\n",
-        new="            return await waiting.answer\n",
+        old="            waiting.answer.add_done_callback(_unheard)\n",
+        new="            waiting.is_settled = True\n            self._waiting = deque(each for each in self._waiting if each is not waiting)\n",
         killers=("tests/store/test_committer.py::test_the_item_of_a_cancelled_caller_is_written_all_the_same",),
     ),
     Mutant(

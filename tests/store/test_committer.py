@@ -218,13 +218,15 @@ def test_closing_does_not_wait_for_a_statement_of_which_nobody_is_to_hear(monkey
 
 def test_the_item_of_a_cancelled_caller_is_written_all_the_same() -> None:
     async def story(writer: Writer, made: Committer) -> None:
-        (task,) = await enqueued(made, [Item(1)])
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+        # the first is under way, the second waits for its batch
+        tasks = [*await enqueued(made, [Item(1)]), *await enqueued(made, [Item(2)])]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
         writer.held.set()
-        assert await made.save(Item(2)) == "2"
+        assert await made.save(Item(3)) == "3"
 
-    assert [item.key for batch in trial(story).written for item in batch] == [1, 2]
+    assert [item.key for batch in trial(story).written for item in batch] == [1, 2, 3]
 
 
 @pytest.mark.parametrize(
