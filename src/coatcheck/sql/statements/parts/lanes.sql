@@ -11,7 +11,7 @@ lane_locks as materialized (
 lanes_dropped as (
   delete from coatcheck.outbox as gone
   using lane_changes as change, lane_locks as held
-  where change.verb in ('drop', 'drop_all')
+  where change.drops
     and held.operation_id = change.operation_id
     and (change.verb = 'drop_all' or held.lane = change.lane)
     and gone.operation_id = held.operation_id
@@ -32,7 +32,7 @@ lanes_aimed as (
   from lane_changes as change
   join written using (operation_id)
   cross join lateral (select coatcheck.lease_now() as at where (select count(*) from lane_locks) >= 0) as clock
-  where change.verb in ('aim', 'park')
+  where change.aims
   order by written.operation_id, change.lane
   on conflict (operation_id, lane) do update set
     action = excluded.action,

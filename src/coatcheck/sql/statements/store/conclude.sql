@@ -245,8 +245,9 @@ written as (
   returning stored.operation_id, stored.revision, stored.phase, stored.render_state, stored.delivery_state, stored.provider,
     stored.account, stored.remote_job_id, stored.tenant_id, stored.priority, stored.dispatch_by_at
 ),
-lane_changes as (
-  select change.operation_id, change.lane,
+lane_changes as materialized (
+  select change.operation_id, change.lane, change.verb in ('drop', 'drop_all') and judged.status <> 'owned' as drops,
+    change.verb in ('aim', 'park') or judged.status = 'owned' as aims,
     case when judged.status = 'owned' then 'park' else change.verb end as verb,
     case when judged.status = 'owned' then 'reconcile' else change.action end as action,
     change.delay_s,
