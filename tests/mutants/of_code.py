@@ -125,8 +125,8 @@ MUTANTS = (
     Mutant(
         broken="a cancelled save is written all the same",
         path="store/committer.py",
-        old="            waiting.answer.add_done_callback(_unheard)\n",
-        new="            waiting.is_settled = True\n            self._waiting = deque(each for each in self._waiting if each is not waiting)\n",
+        old="await self._write(self._lanes[kind], [each for each in batch if not each.is_settled])\n",
+        new="await self._write(self._lanes[kind], [each for each in batch if not each.answer.done()])\n",
         killers=("tests/store/test_committer.py::test_the_item_of_a_cancelled_caller_is_written_all_the_same",),
     ),
     Mutant(

@@ -102,11 +102,7 @@ class Committer:
         waiting = _Waiting(item=item, lasting=lasting, answer=asyncio.get_running_loop().create_future())
         self._waiting.append(waiting)
         self._wake.set()
-        try:
-            return await waiting.answer
-        except asyncio.CancelledError:
-            waiting.answer.add_done_callback(_unheard)
-            raise
+        return await waiting.answer
 
     def drain(self) -> None:
         """The worker ends: from now on only what is lasting waits for a database that is away, or goes on not answering."""
@@ -282,12 +278,6 @@ class Committer:
 
 def _ended() -> Unavailable:
     return Unavailable("the committer ended", next=_NEXT)
-
-
-def _unheard(answer: asyncio.Future[Any]) -> None:
-    """Whoever waited was cut off: how it ended is nobody's to retrieve, and no fault."""
-    if not answer.cancelled():
-        answer.exception()
 
 
 def _settle(waiting: _Waiting, answer: Any) -> None:
