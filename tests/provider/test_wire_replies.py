@@ -80,7 +80,15 @@ def test_what_is_kept_of_one_head_reaches_no_other_request() -> None:
 
 @pytest.mark.parametrize(
     "header",
-    [("Content-Length", "3"), ("Content-Length", "0"), ("X", "a\r\nb: c"), ("X\r\nb", "c"), ("X", "\0"), ("", "x")],
+    [
+        *(
+            ("Content-Length", "3"),
+            ("Content-Length", "0"),
+            ("transfer-encoding", "chunked"),
+            ("Transfer-Encoding", "identity"),
+        ),
+        *(("X", "a\r\nb: c"), ("X\r\nb", "c"), ("X", "\0"), ("", "x")),
+    ],
 )
 def test_a_head_that_would_say_something_else_than_it_should_is_not_sent(header: tuple[str, str]) -> None:
     async def run() -> None:

@@ -104,6 +104,8 @@ def _message(request: Request, target: Target) -> bytes:
 @lru_cache(maxsize=_HEADS)
 def _head(target: Target, headers: tuple[tuple[str, str], ...]) -> bytes:
     """The head as far as the body's length, checked and written by h11. It is the same for each POST of an account whose service repeats nothing."""
+    if any(name.lower() == "transfer-encoding" for name, _ in headers):
+        raise ValueError("expected a body that is framed by its length")
     named = [("Host", target.authority), *headers, ("Connection", "close"), ("Content-Length", "0")]
     written = h11.Connection(h11.CLIENT).send(h11.Request(method="POST", target=target.path, headers=named))
     if not written.endswith(_NO_LENGTH):
