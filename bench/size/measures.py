@@ -19,7 +19,7 @@ from coatcheck.queue.leases import Leases, Message, Release, Wanted
 from coatcheck.store import db
 from coatcheck.store.audit import audit
 from coatcheck.store.operations import scan
-from coatcheck.store.retention import PAGE, Rule, retire
+from coatcheck.store.retention import Rule, retire
 
 ROOM = 100
 Figures = Mapping[str, float]
@@ -103,7 +103,7 @@ async def retired(ground: Ground, most: int, inflow: int) -> Figures:
         began = clock.boottime()
         async for part in retire(database, _RULE, faults=ground.seams.faults):
             gone += part.retired_count
-            if gone >= most or part.read_count < PAGE:
+            if gone >= most:
                 break
         seconds = clock.boottime() - began
         stop.set()

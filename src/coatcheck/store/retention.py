@@ -34,7 +34,11 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retired:
-    """What a page came to. `read_count` operations were old enough by their ids and still whole; the rest of them stay, as something is open."""
+    """What a page came to.
+
+    `read_count` operations, of the tenant if one is named, were old enough by their ids and still whole; what of them was not retired stays,
+    as something is open.
+    """
 
     read_count: int
     retired_count: int
@@ -59,8 +63,8 @@ async def retire(
         faults.reached(Point.C2_COMMAND_COMMIT_SENT)
         (row,) = await database.fetch(text, parameters, prepare=False)
         faults.reached(Point.C3_APPLIED)
-        last = row.pop("last_id")
+        last, page_count = row.pop("last_id"), row.pop("page_count")
         yield Retired(**row)
-        if row["read_count"] < page:
+        if page_count < page:
             return
         after = last

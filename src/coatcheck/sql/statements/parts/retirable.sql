@@ -12,12 +12,16 @@ page as materialized (
   order by asked.operation_id
   limit %(size)s::integer
 ),
-retirable as materialized (
-  select kept.operation_id, kept.revision
+chosen as materialized (
+  select kept.operation_id, kept.revision, kept.phase, kept.final_at, kept.updated_at
   from page
   join coatcheck.operations as kept using (operation_id)
+  where %(tenant_id)s::text is null or kept.tenant_id = %(tenant_id)s::text
+),
+retirable as materialized (
+  select kept.operation_id, kept.revision
+  from chosen as kept
   where kept.updated_at < coatcheck.due_now() - make_interval(days => %(days)s::integer)
-    and (%(tenant_id)s::text is null or kept.tenant_id = %(tenant_id)s::text)
     and (kept.phase in ('rejected', 'cancelled', 'abandoned')
       or (kept.phase in ('accepted', 'submission_failed') and kept.final_at is not null))
     -- whatever is owed has a lane, and what waits for a person has one, too

@@ -63,6 +63,7 @@ specifications as (
   where asked.operation_id = locked.operation_id
   returning octet_length(asked.specification_text) as bytes
 )
-select (select count(*) from page) as read_count, (select count(*) from specifications) as retired_count,
-  (select count(*) from entries) as entry_count, (select coalesce(sum(bytes), 0) from specifications)::bigint as specification_bytes,
+select (select count(*) from page) as page_count, (select count(*) from chosen) as read_count,
+  (select count(*) from specifications) as retired_count, (select count(*) from entries) as entry_count,
+  (select coalesce(sum(bytes), 0) from specifications)::bigint as specification_bytes,
   (select page.operation_id from page order by page.operation_id desc limit 1) as last_id
