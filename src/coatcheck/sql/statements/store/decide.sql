@@ -167,7 +167,7 @@ looks as (
     parked_at = null,
     park_reason = null
   from written
-  join lane_changes as change on change.operation_id = written.operation_id and change.verb in ('look', 'look_again')
+  join lane_changes as change on change.operation_id = written.operation_id and change.looks
   join lane_locks on lane_locks.operation_id = written.operation_id and lane_locks.lane = 0
   where held.operation_id = written.operation_id and held.lane = 0 and held.action = 'observe' and held.leased_by is null
     and (held.parked_at is null or change.verb = 'look_again')

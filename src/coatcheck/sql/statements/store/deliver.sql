@@ -75,7 +75,7 @@ looks as (
   select written.operation_id, 0, 'observe', written.provider, written.account, written.revision, written.remote_job_id, clock.at,
     'source_expired', clock.at, 1, written.tenant_id, -written.priority
   from written
-  join lane_changes as change on change.operation_id = written.operation_id and change.verb = 'look'
+  join lane_changes as change on change.operation_id = written.operation_id and change.looks
   cross join lateral (select coatcheck.lease_now() as at where (select count(*) from lane_locks) >= 0) as clock
   order by written.operation_id
   on conflict (operation_id, lane) do update set visible_at = excluded.visible_at, lease_token = nextval('coatcheck.lease_tokens')
