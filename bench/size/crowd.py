@@ -1,13 +1,22 @@
 """Millions of operations that are over, whole as workers leave them: evidence, history, snapshot and output to each."""
 
 from collections.abc import Callable
-from typing import Any, LiteralString
+from typing import Any, Final, LiteralString
 
 import psycopg
 
 TENANTS = 1000
 _BATCH = 100_000
+COURSE: Final[LiteralString] = """create temporary table course as select * from (values
+         (0, 'generation_requested', null, 'prepared', null, 'none', null, 'not_started', null),
+         (1, 'dispatch_marked', 'prepared', 'dispatching', 'none', 'none', 'not_started', 'not_started', 'dispatch'),
+         (2, 'generation_accepted', 'dispatching', 'accepted', 'none', 'none', 'not_started', 'not_started', 'reconcile'),
+         (3, 'render_finished', 'accepted', 'accepted', 'none', 'succeeded', 'not_started', 'pending', 'observe'),
+         (4, 'output_delivered', 'accepted', 'accepted', 'succeeded', 'succeeded', 'pending', 'delivered', 'deliver')
+       ) as entry(revision, event, from_phase, to_phase, from_render_state, to_render_state, from_delivery_state, to_delivery_state, action)"""
+"""Makes the history of an operation that was delivered, without its instants and ids, as a table to join with."""
 _CROWD: tuple[LiteralString, ...] = (
+    COURSE,
     """create temporary table crowd as
        select coatcheck.new_id() as operation_id, coatcheck.new_id() as dispatch_id, coatcheck.lease_now() as at, n,
          'tenant ' || mod(n, %(tenants)s::integer) as tenant_id, 'job ' || n as remote_job_id,
@@ -39,14 +48,8 @@ _CROWD: tuple[LiteralString, ...] = (
        select operation_id, revision, event, 'bench-0123456789ab', at, from_phase, to_phase, from_render_state, to_render_state,
          from_delivery_state, to_delivery_state, case when revision > 0 then dispatch_id end, action, 1, at
        from crowd
-       cross join (values
-         (0, 'generation_requested', null, 'prepared', null, 'none', null, 'not_started', null),
-         (1, 'dispatch_marked', 'prepared', 'dispatching', 'none', 'none', 'not_started', 'not_started', 'dispatch'),
-         (2, 'generation_accepted', 'dispatching', 'accepted', 'none', 'none', 'not_started', 'not_started', 'reconcile'),
-         (3, 'render_finished', 'accepted', 'accepted', 'none', 'succeeded', 'not_started', 'pending', 'observe'),
-         (4, 'output_delivered', 'accepted', 'accepted', 'succeeded', 'succeeded', 'pending', 'delivered', 'deliver')
-       ) as entry(revision, event, from_phase, to_phase, from_render_state, to_render_state, from_delivery_state, to_delivery_state, action)""",
-    "drop table crowd",
+       cross join course""",
+    "drop table crowd, course",
 )
 _WORKER = """
 insert into coatcheck.workers (incarnation, version, roles, started_at, seen_at) values

@@ -4,8 +4,10 @@ from collections.abc import Sequence
 from typing import Any, LiteralString
 
 import psycopg
+from bench.size.crowd import COURSE
 
 _CROWD: Sequence[LiteralString] = (
+    COURSE,
     """create temporary table crowd as
        select coatcheck.new_id() as operation_id, gen_random_uuid() as dispatch_id, n, 't' || n %% 7 as tenant_id, n %% 10 <> 0 as is_done,
          '{"n":' || n || '}' as specification_text
@@ -39,18 +41,12 @@ _CROWD: Sequence[LiteralString] = (
        select operation_id, revision, event, 'crowd', now(), from_phase, to_phase, from_render_state, to_render_state, from_delivery_state,
          to_delivery_state, case when revision > 0 then dispatch_id end, action
        from crowd
-       cross join (values
-         (0, 'generation_requested', null, 'prepared', null, 'none', null, 'not_started', null),
-         (1, 'dispatch_marked', 'prepared', 'dispatching', 'none', 'none', 'not_started', 'not_started', 'dispatch'),
-         (2, 'generation_accepted', 'dispatching', 'accepted', 'none', 'none', 'not_started', 'not_started', 'reconcile'),
-         (3, 'render_finished', 'accepted', 'accepted', 'none', 'succeeded', 'not_started', 'pending', 'observe'),
-         (4, 'output_delivered', 'accepted', 'accepted', 'succeeded', 'succeeded', 'pending', 'delivered', 'deliver')
-       ) as entry(revision, event, from_phase, to_phase, from_render_state, to_render_state, from_delivery_state, to_delivery_state, action)
+       cross join course
        where is_done or revision < 3""",
     """insert into coatcheck.allowances (tenant_id, unit, held, charged, set_by, updated_at)
        select crowd.tenant_id, 'credits', sum(2) filter (where not is_done), sum(2) filter (where is_done), 'crowd', now()
        from crowd group by crowd.tenant_id""",
-    "drop table crowd",
+    "drop table crowd, course",
 )
 
 
