@@ -1,8 +1,8 @@
 """Retention takes what nobody needs of what is over, and nothing that money, repeatability or a person's decision rests on."""
 
 import json
-from collections.abc import Sequence
-from typing import Any, cast
+from collections.abc import Mapping, Sequence
+from typing import Any, LiteralString, cast
 
 import psycopg
 import pytest
@@ -225,6 +225,27 @@ def test_the_entry_says_who_removed_what_and_why(ground: Ground) -> None:
     (entry,) = ground.all("history", operation_id)
     assert (entry["event"], entry["actor"], entry["reason"]) == ("retired", "ada", "the promised ninety days")
     assert entry["revision"] == was.revision + 1 == ground.operation(operation_id).revision
+
+
+OPEN_ENDS: Mapping[str, LiteralString] = {
+    "money is held": "update coatcheck.dispatches set settled_at = null, charged = null, basis = null where operation_id = %s",
+    "a dispatch was displaced": "update coatcheck.dispatches set displaced = true where operation_id = %s",
+    "a paid job is nobody's": "update coatcheck.remote_jobs set role = 'orphan' where operation_id = %s",
+    "the render is not final": "update coatcheck.operations set render_state = 'rendering', final_at = null where operation_id = %s",
+    "something is parked": "insert into coatcheck.outbox (operation_id, lane, action, provider, account, expected_revision, visible_at, parked_at,"
+    " park_reason) values (%s, 1, 'deliver', 'genace', 'genace', 4, now(), now(), 'failed')",
+}
+"""What alone keeps an operation whole that is over otherwise."""
+
+
+@pytest.mark.parametrize("open_end", OPEN_ENDS)
+def test_each_open_end_alone_keeps_an_operation_whole(database: postgres.Database, open_end: str) -> None:
+    with Ground(database) as ground:
+        open_one, other = delivered(ground, "k1", estimate="5"), delivered(ground, "k2", estimate="5")
+        ground.sql(OPEN_ENDS[open_end], open_one)
+        assert sums(retired(ground, rule()))[:2] == [2, 1]
+        after = whole(ground)
+    assert (after[open_one]["asked"], after[other]["asked"]) == ('{"p":1}', None)
 
 
 def test_what_somebody_is_writing_is_left_for_the_next_run(ground: Ground) -> None:
