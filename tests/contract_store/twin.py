@@ -17,7 +17,7 @@ from psycopg.types.json import Jsonb
 
 import postgres
 from coatcheck.seams import Seams
-from coatcheck.store.db import Database, Row
+from coatcheck.store.db import Database, Plan, Row
 from contract_store.differences import NEVER, Diverged, answers_differ, difference
 from memory.columns import KEYS
 from memory.line import MemoryDatabase
@@ -164,13 +164,13 @@ class Twin(Database):
         return ours
 
     async def fetch(
-        self, text: str, parameters: Mapping[str, Any] | None = None, *, prepare: bool = True
+        self, text: str, parameters: Mapping[str, Any] | None = None, *, plan: Plan = Plan.AUTO
     ) -> Sequence[Row]:
         """One statement, on both. Raises `Diverged`, or what both raise."""
         name = named(text)
         self.statements[name] += 1
-        ours, our_error = await _outcome(self._line, text, parameters, prepare=prepare)
-        theirs, their_error = await _outcome(self.postgresql.line, text, parameters, prepare=prepare)
+        ours, our_error = await _outcome(self._line, text, parameters, plan=plan)
+        theirs, their_error = await _outcome(self.postgresql.line, text, parameters, plan=plan)
         told = (
             answers_differ(ours, theirs)
             if _told(our_error) == _told(their_error)
@@ -237,9 +237,9 @@ class Twin(Database):
 Outcome = tuple[Sequence[Row], psycopg.Error | None]
 
 
-async def _outcome(line: Database, text: str, parameters: Mapping[str, Any] | None, *, prepare: bool) -> Outcome:
+async def _outcome(line: Database, text: str, parameters: Mapping[str, Any] | None, *, plan: Plan) -> Outcome:
     try:
-        return await line.fetch(text, parameters, prepare=prepare), None
+        return await line.fetch(text, parameters, plan=plan), None
     except psycopg.Error as error:
         return [], error
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from coatcheck.bench.witness import Counted, Tally
 from coatcheck.seams import Faults, Point, Seams
-from coatcheck.store.db import Database, Row
+from coatcheck.store.db import Database, Plan, Row
 
 GATES = {
     "store/mark": Point.D4_MARK_COMMIT_SENT,
@@ -64,11 +64,11 @@ class _Gated(Counted):
         self._gates = gates
 
     async def fetch(
-        self, text: str, parameters: Mapping[str, Any] | None = None, *, prepare: bool = True
+        self, text: str, parameters: Mapping[str, Any] | None = None, *, plan: Plan = Plan.AUTO
     ) -> Sequence[Row]:
         name = self.name_of(text)
         if name in GATES:
             await self._gates.opened_to_all(GATES[name])
         if name == CLAIM:
             self._gates.statements[CLAIM] -= 1
-        return await super().fetch(text, parameters, prepare=prepare)
+        return await super().fetch(text, parameters, plan=plan)

@@ -12,7 +12,7 @@ from typing import Any
 import psycopg
 
 from coatcheck.errors import CommitUnknown
-from coatcheck.store.db import Database, Row
+from coatcheck.store.db import Database, Plan, Row
 from memory.store import Memory, named
 
 Hook = Callable[[str], Awaitable[None]]
@@ -35,7 +35,7 @@ class MemoryDatabase(Database):
         text: str,
         parameters: Mapping[str, Any] | None = None,
         *,
-        prepare: bool = True,
+        plan: Plan = Plan.AUTO,
     ) -> Sequence[Row]:
         """Run one statement in its own transaction."""
         name = named(text)

@@ -14,7 +14,7 @@ from typing import Any
 import psycopg
 
 from coatcheck.errors import CommitUnknown, Unavailable
-from coatcheck.store.db import Database, Row
+from coatcheck.store.db import Database, Plan, Row
 from memory.line import MemoryDatabase
 from memory.store import Memory, named
 from simulation.journal import Journal
@@ -133,7 +133,7 @@ class SimDatabase(MemoryDatabase):
         self._late = 0
 
     async def fetch(
-        self, text: str, parameters: Mapping[str, Any] | None = None, *, prepare: bool = True
+        self, text: str, parameters: Mapping[str, Any] | None = None, *, plan: Plan = Plan.AUTO
     ) -> Sequence[Row]:
         async with self._one:
             if self._server.strikes(Trouble.DATABASE_LATE) and not self._server.is_away:
@@ -145,7 +145,7 @@ class SimDatabase(MemoryDatabase):
                 # should its process be killed now, the statement is in the server's hands
                 process.at_end[self] = lambda: self._server.orphaned(text, parameters or {})
             try:
-                return await super().fetch(text, parameters, prepare=prepare)
+                return await super().fetch(text, parameters, plan=plan)
             finally:
                 if process is not None:
                     process.at_end.pop(self, None)

@@ -13,7 +13,7 @@ import postgres
 from coatcheck.core import events as ev
 from coatcheck.core.operation import DispatchId, OperationId, RemoteJobId, RenderState
 from coatcheck.store import statements
-from coatcheck.store.db import Database, Row
+from coatcheck.store.db import Database, Plan, Row
 from store.ground import ACCOUNT, Ground, look, stored
 
 COUNT = 60
@@ -82,10 +82,10 @@ def test_no_statement_compares_each_row_of_a_batch_with_each_other(
     fetch = Database.fetch
 
     async def explained(
-        self: Database, text: str, parameters: Mapping[str, Any] | None = None, *, prepare: bool = True
+        self: Database, text: str, parameters: Mapping[str, Any] | None = None, *, plan: Plan = Plan.AUTO
     ) -> Sequence[Row]:
         if text in loads:
-            return await fetch(self, text, parameters, prepare=prepare)
+            return await fetch(self, text, parameters, plan=plan)
         if is_analyzed:
             ground.sql(ANALYZE)
         sent, names = statements.numbered(text)
@@ -97,7 +97,7 @@ def test_no_statement_compares_each_row_of_a_batch_with_each_other(
             ((plans,),) = await cursor.fetchall()
             await other.rollback()
         compared[text.partition("\n")[0]] = max(map(_compared, _nodes(plans[0]["Plan"])))
-        return await fetch(self, text, parameters, prepare=prepare)
+        return await fetch(self, text, parameters, plan=plan)
 
     monkeypatch.setattr(Database, "fetch", explained)
     happens(ground, operation_ids)

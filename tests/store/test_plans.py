@@ -19,6 +19,7 @@ from coatcheck.core.operation import DispatchId, OperationId, RemoteJobId, Rende
 from coatcheck.core.steps import Boundary, Incident
 from coatcheck.queue.leases import Acknowledge, Leases, Message, Release, SetAside, Wanted
 from coatcheck.store.db import Database, Row
+from coatcheck.store.db import Plan as Planned
 from coatcheck.store.door import Door, Save
 from coatcheck.store.incidents import Note, note
 from coatcheck.store.operations import scan
@@ -82,7 +83,7 @@ class Recorder(Database):
     """Takes the parameters of a statement down instead of running it."""
 
     async def fetch(
-        self, text: str, parameters: Mapping[str, Any] | None = None, *, prepare: bool = True
+        self, text: str, parameters: Mapping[str, Any] | None = None, *, plan: Planned = Planned.AUTO
     ) -> Sequence[Row]:
         raise Recorded(parameters or {})
 
@@ -339,7 +340,7 @@ def test_pages_of_a_list_are_planned_for_their_own_tenant(planner: Planner) -> N
         for _ in range(8):
             assert [found async for found in scan(database, tenant_id="t1", phase=None, limit=2)]
         listed = "select statement from pg_prepared_statements where statement like '%limit%'"
-        prepared = await database.fetch(listed, prepare=False)
+        prepared = await database.fetch(listed, plan=Planned.FRESH)
         await database.close()
         return prepared
 

@@ -11,7 +11,7 @@ from coatcheck.core import operation as core
 from coatcheck.core.identity import operation_text, parse_operation_id
 from coatcheck.core.operation import OperationId, Phase
 from coatcheck.errors import CommitUnknown, NotFound, Refused, Unavailable
-from coatcheck.store.db import Database, Row, Trouble, trouble
+from coatcheck.store.db import Database, Plan, Row, Trouble, trouble
 from coatcheck.store.failures import meaning
 from coatcheck.store.operations import Delivery, find, load_deliveries, scan, story
 
@@ -23,16 +23,16 @@ class RereadingDatabase(Database):
     """A database that is only read: a statement whose connection broke is asked once more, and what fails is of our own tree."""
 
     async def fetch(
-        self, text: str, parameters: Mapping[str, Any] | None = None, *, prepare: bool = True
+        self, text: str, parameters: Mapping[str, Any] | None = None, *, plan: Plan = Plan.AUTO
     ) -> Sequence[Row]:
         """The rows. A connection that lay idle may have been cut by a restart or a gateway, which the reader need not notice."""
         try:
-            return await super().fetch(text, parameters, prepare=prepare)
+            return await super().fetch(text, parameters, plan=plan)
         except (psycopg.Error, CommitUnknown) as error:
             if isinstance(error, psycopg.Error) and trouble(error) is not Trouble.UNKNOWN:
                 raise meaning(error) from None
         try:
-            return await super().fetch(text, parameters, prepare=prepare)
+            return await super().fetch(text, parameters, plan=plan)
         except psycopg.Error as error:
             raise meaning(error) from None
         except CommitUnknown as error:

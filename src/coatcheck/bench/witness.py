@@ -21,7 +21,7 @@ from coatcheck.app.workplace import worker_of
 from coatcheck.bench import tether
 from coatcheck.config import load_settings
 from coatcheck.seams import Clock, Faults, Point, Seams
-from coatcheck.store.db import Database, Row
+from coatcheck.store.db import Database, Plan, Row
 from coatcheck.workers.loop import Worker
 
 UNTIL_IDLE = "--until-idle"
@@ -82,10 +82,10 @@ class Counted(Database):
         return names().get(text.partition("\n")[0], "other")
 
     async def fetch(
-        self, text: str, parameters: Mapping[str, Any] | None = None, *, prepare: bool = True
+        self, text: str, parameters: Mapping[str, Any] | None = None, *, plan: Plan = Plan.AUTO
     ) -> Sequence[Row]:
         """Run it, then count it."""
-        rows = await super().fetch(text, parameters, prepare=prepare)
+        rows = await super().fetch(text, parameters, plan=plan)
         name = self.name_of(text)
         self._tally.statements[name] += 1
         self._tally.rows[name] += len(rows)

@@ -12,7 +12,7 @@ from coatcheck.core.actions import Action, ParkReason, WaitReason
 from coatcheck.core.events import Waited
 from coatcheck.core.operation import OperationId
 from coatcheck.queue.turns import Turns
-from coatcheck.store.db import Database, Row
+from coatcheck.store.db import Database, Plan, Row
 from coatcheck.store.statements import statement
 
 NOWHERE: Mapping[str, str] = MappingProxyType({})
@@ -161,7 +161,7 @@ class Leases:
             "away_until_s": None if away_s is None else away_s[1],
             "worker": self._worker,
         }
-        rows = await self._database.fetch(statement("queue", "claim"), parameters)
+        rows = await self._database.fetch(statement("queue", "claim"), parameters, plan=Plan.KEPT)
         _learned(turns, wanted, {row["kind"]: row for row in rows if row["operation_id"] is None})
         return [_message(row) for row in rows if row["operation_id"] is not None]
 

@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Final
 
 from coatcheck.seams import Faults
-from coatcheck.store.db import Database, Row
+from coatcheck.store.db import Database, Plan, Row
 from coatcheck.store.limiting import Connection, alone, changing
 from coatcheck.store.statements import statement
 
@@ -58,7 +58,7 @@ async def list_allowances(
     """
     after = _FIRST
     while True:
-        rows = await database.fetch(*_page(after, tenant_id, unit), prepare=False)
+        rows = await database.fetch(*_page(after, tenant_id, unit), plan=Plan.FRESH)
         for row in rows:
             yield Allowance(**row)
         if len(rows) < PAGE:

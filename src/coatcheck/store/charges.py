@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 
-from coatcheck.store.db import Database
+from coatcheck.store.db import Database, Plan
 from coatcheck.store.statements import statement
 
 
@@ -51,5 +51,5 @@ async def report_charges(
     rows = await report_charges(database, by=By.TENANT)
     """
     parameters = {"by": by, "begins_at": begins_at, "ends_at": ends_at}
-    rows = await database.fetch(statement("store", "report_charges"), parameters, prepare=False)
+    rows = await database.fetch(statement("store", "report_charges"), parameters, plan=Plan.FRESH)
     return [Charges(**row) for row in rows]

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from coatcheck.store.db import Database
+from coatcheck.store.db import Database, Plan
 from coatcheck.store.statements import statement
 
 
@@ -43,7 +43,7 @@ class Room:
 
 async def read_room(database: Database) -> Room:
     """Look, also where a pooler keeps nothing prepared. Raises as `Database.fetch` does."""
-    return room_of((await database.fetch(statement("store", "inspect_connection_room"), prepare=False))[0])
+    return room_of((await database.fetch(statement("store", "inspect_connection_room"), plan=Plan.FRESH))[0])
 
 
 def room_of(row: Mapping[str, Any]) -> Room:

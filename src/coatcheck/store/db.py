@@ -21,6 +21,18 @@ from coatcheck.store.statements import numbered, statement
 
 Row = dict[str, Any]
 
+
+class Plan(enum.Enum):
+    """How a statement is planned."""
+
+    AUTO = enum.auto()
+    """The driver prepares what comes often, and PostgreSQL chooses."""
+    FRESH = enum.auto()
+    """For these very parameters, each time."""
+    KEPT = enum.auto()
+    """Once, for any parameters: what takes longer to plan than to run. Its plan depends neither on how full a table was, nor on the server's JIT."""
+
+
 CONNECT_TIMEOUT_S = 5
 OPTIONS: Mapping[str, Any] = {
     # both are needed: without keepalives a reply that never comes hangs for ever (measured)
@@ -32,6 +44,7 @@ OPTIONS: Mapping[str, Any] = {
 }
 WARNED = "01000"
 """The class of a warning: the commit stands here, and a standby may not have it."""
+_KEEPING = statement("store", "keep_plan").encode()
 _OUTLAST_TRIES, _OUTLAST_PAUSE_S = 40, 0.05
 
 
@@ -85,9 +98,9 @@ class Database:
         self._lost_sessions: set[int] = set()
 
     async def fetch(
-        self, text: str, parameters: Mapping[str, Any] | None = None, *, prepare: bool = True
+        self, text: str, parameters: Mapping[str, Any] | None = None, *, plan: Plan = Plan.AUTO
     ) -> Sequence[Row]:
-        """Run one statement in its own transaction; without `prepare`, its plan is made for these very parameters.
+        """Run one statement in its own transaction.
 
         Raises psycopg errors, `CommitUnknown`, or `Unavailable` (nothing was sent).
         """
@@ -95,7 +108,7 @@ class Database:
             connection = await self._open()
             self._warned = False
             try:
-                cursor = await _executed(connection, text, parameters, prepare=prepare)
+                cursor = await _executed(connection, text, parameters, plan=plan)
                 rows: Sequence[Row] = await cursor.fetchall() if cursor.description else []
             except BaseException as error:
                 await self._after(error)
@@ -154,13 +167,19 @@ class Database:
 
 
 async def _executed(
-    connection: psycopg.AsyncConnection[Row], text: str, parameters: Mapping[str, Any] | None, *, prepare: bool
+    connection: psycopg.AsyncConnection[Row], text: str, parameters: Mapping[str, Any] | None, *, plan: Plan
 ) -> psycopg.AsyncCursor[Row]:
     cursor = psycopg.AsyncRawCursor(connection)
     if parameters is None:
-        return await cursor.execute(text.encode(), prepare=prepare)
+        return await cursor.execute(text.encode(), prepare=plan is not Plan.FRESH)
     sent, names = numbered(text)
-    return await cursor.execute(sent, [_sent(parameters[name]) for name in names], prepare=prepare)
+    values = [_sent(parameters[name]) for name in names]
+    if plan is not Plan.KEPT:
+        return await cursor.execute(sent, values, prepare=plan is not Plan.FRESH)
+    # sent together the two are one transaction and one round trip, also through a pooler, and what is set ends with it
+    async with connection.pipeline():
+        await connection.execute(_KEEPING, prepare=True)
+        return await cursor.execute(sent, values, prepare=True)
 
 
 def _sent(value: object) -> object:

@@ -9,7 +9,7 @@ from uuid import UUID
 from coatcheck.core.actions import ParkReason
 from coatcheck.core.evidence import Stage
 from coatcheck.core.operation import DispatchId, Operation, OperationId, Phase, RemoteJobId
-from coatcheck.store.db import Database, Row
+from coatcheck.store.db import Database, Plan, Row
 from coatcheck.store.operations import PAGE, operation_of
 from coatcheck.store.statements import statement
 
@@ -103,7 +103,7 @@ async def doubts(database: Database, *, tenant_id: str | None, with_stuck: bool)
     reasons = [*IN_DOUBT, *(STUCK if with_stuck else ())]
     while True:
         parameters = {"park_reason": reasons, "tenant_id": tenant_id, "after": after, "size": PAGE}
-        rows = await database.fetch(statement("store", "list_doubts"), parameters, prepare=False)
+        rows = await database.fetch(statement("store", "list_doubts"), parameters, plan=Plan.FRESH)
         for row in rows:
             yield _standing(row)
         if len(rows) < PAGE:

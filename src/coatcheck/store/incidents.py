@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from coatcheck.core.operation import OperationId
-from coatcheck.store.db import Database
+from coatcheck.store.db import Database, Plan
 from coatcheck.store.operations import PAGE
 from coatcheck.store.statements import statement
 
@@ -66,7 +66,7 @@ async def incidents(
             "after_kind": after_kind,
             "size": PAGE,
         }
-        rows = await database.fetch(statement("store", "list_incidents"), parameters, prepare=False)
+        rows = await database.fetch(statement("store", "list_incidents"), parameters, plan=Plan.FRESH)
         for row in rows:
             yield Counted(**row)
         if len(rows) < PAGE:

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from coatcheck.core.identity import operation_text
 from coatcheck.core.operation import OperationId
-from coatcheck.store.db import Database, Row
+from coatcheck.store.db import Database, Plan, Row
 from coatcheck.store.operations import PAGE
 from coatcheck.store.statements import statement
 
@@ -83,7 +83,7 @@ async def _pages(database: Database, page: str, wanted: Mapping[str, Any]) -> As
     after, after_lane = UUID(int=0), -1
     while True:
         parameters = {**wanted, "after": after, "after_lane": after_lane, "size": PAGE}
-        rows = await database.fetch(page, parameters, prepare=False)
+        rows = await database.fetch(page, parameters, plan=Plan.FRESH)
         for row in rows:
             yield _message(row)
         if len(rows) < PAGE:

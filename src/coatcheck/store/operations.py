@@ -14,7 +14,7 @@ from coatcheck.core.operation import (
     Phase,
     RenderState,
 )
-from coatcheck.store.db import Database, Row
+from coatcheck.store.db import Database, Plan, Row
 from coatcheck.store.statements import statement
 
 PAGE = 500
@@ -99,7 +99,7 @@ async def scan(
     while left is None or left > 0:
         size = PAGE if left is None else min(PAGE, left)
         parameters: Mapping[str, Any] = {"tenant_id": tenant_id, "phase": phase, "after": after, "size": size}
-        rows = await database.fetch(page, parameters, prepare=False)
+        rows = await database.fetch(page, parameters, plan=Plan.FRESH)
         outputs = await load_deliveries(database, [row["operation_id"] for row in rows]) if rows else {}
         for row in rows:
             yield operation_of(row), outputs[row["operation_id"]]

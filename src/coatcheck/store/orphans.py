@@ -12,7 +12,7 @@ from uuid import UUID
 
 from coatcheck.core.identity import operation_text
 from coatcheck.core.operation import OperationId, Phase, RemoteJobId
-from coatcheck.store.db import Database, Row
+from coatcheck.store.db import Database, Plan, Row
 from coatcheck.store.operations import PAGE
 from coatcheck.store.statements import statement
 
@@ -76,7 +76,7 @@ async def orphans(database: Database, *, with_resolved: bool) -> AsyncIterator[O
             "with_resolved": with_resolved,
             "size": PAGE,
         }
-        rows = await database.fetch(statement("store", "list_orphans"), parameters, prepare=False)
+        rows = await database.fetch(statement("store", "list_orphans"), parameters, plan=Plan.FRESH)
         for row in rows:
             yield _orphan(row)
         if len(rows) < PAGE:

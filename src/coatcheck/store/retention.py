@@ -12,7 +12,7 @@ from uuid import UUID
 
 from coatcheck.core.operation import TenantId
 from coatcheck.seams import Faults, Point
-from coatcheck.store.db import Database
+from coatcheck.store.db import Database, Plan
 from coatcheck.store.statements import statement
 
 PAGE: Final = 1_000
@@ -61,7 +61,7 @@ async def retire(
     while True:
         parameters = {"after": after, "days": rule.days, "tenant_id": rule.tenant_id, "size": page, **own}
         faults.reached(Point.C2_COMMAND_COMMIT_SENT)
-        (row,) = await database.fetch(text, parameters, prepare=False)
+        (row,) = await database.fetch(text, parameters, plan=Plan.FRESH)
         faults.reached(Point.C3_APPLIED)
         last, page_count = row.pop("last_id"), row.pop("page_count")
         yield Retired(**row)

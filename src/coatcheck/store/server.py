@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from coatcheck.store.db import Database
+from coatcheck.store.db import Database, Plan
 from coatcheck.store.statements import statement
 
 
@@ -21,4 +21,4 @@ class Server:
 
 async def inspect(database: Database) -> Server:
     """Ask, also where a pooler keeps nothing prepared. Raises `Unavailable` when the server cannot be reached."""
-    return Server(**(await database.fetch(statement("store", "inspect_server"), prepare=False))[0])
+    return Server(**(await database.fetch(statement("store", "inspect_server"), plan=Plan.FRESH))[0])

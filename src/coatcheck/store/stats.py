@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
 
-from coatcheck.store.db import Database
+from coatcheck.store.db import Database, Plan
 from coatcheck.store.statements import statement
 
 UNCLAIMED_S = 60.0
@@ -91,7 +91,7 @@ class Stats:
 async def read_stats(database: Database) -> Stats:
     """All of them, as of one instant, also where a pooler keeps nothing prepared."""
     parameters = {"unclaimed_s": UNCLAIMED_S, "seen_s": SEEN_S}
-    rows = await database.fetch(statement("store", "read_stats"), parameters, prepare=False)
+    rows = await database.fetch(statement("store", "read_stats"), parameters, plan=Plan.FRESH)
     row = dict(rows[0])
     # amounts come as text: through JSON's numbers they would be doubles
     row |= {name: {unit: Decimal(held) for unit, held in row[name].items()} for name in ("held", "uncertain_held")}
