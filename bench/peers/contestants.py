@@ -7,6 +7,8 @@ from typing import Any
 
 PROGRAMS = Path(__file__).parent / "programs"
 UNLIMITED = 0
+_SUCCEEDED = "select count(*) from coatcheck.operations where render_state = 'succeeded'"
+_DELIVERED = "select count(*) from coatcheck.operations where delivery_state = 'delivered'"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,31 +30,29 @@ class Contestant:
         return self.requirements == "coatcheck"
 
 
-def _coatcheck(name: str, roles: str, done: str, remark: str) -> Contestant:
+def _coatcheck(name: str, *, tenants: int = 1, delivers: bool = False, remark: str) -> Contestant:
+    roles = "dispatch,observe,deliver,reconcile" if delivers else "dispatch,observe,reconcile"
     return Contestant(
         name=name,
         requirements="coatcheck",
         package="coatcheck",
         program=PROGRAMS / "on_coatcheck.py",
-        set_ups=[{"concurrency": at_once, "roles": roles} for at_once in (50, 100, 200, 400)],
-        done=done,
+        set_ups=[{"concurrency": at_once, "roles": roles, "tenants": tenants} for at_once in (100, 200, 400, 800)],
+        done=_DELIVERED if delivers else _SUCCEEDED,
         saved="select count(distinct remote_job_id) from coatcheck.operations",
         remark=remark,
     )
 
 
 CONTESTANTS: Sequence[Contestant] = (
+    _coatcheck("coatcheck", remark="the workflow of the peers: the output is queued for delivery and not fetched"),
     _coatcheck(
-        "coatcheck",
-        "dispatch,observe,reconcile",
-        "select count(*) from coatcheck.operations where render_state = 'succeeded'",
-        "the workflow of the peers: the output is queued for delivery and not fetched",
+        "coatcheck, three tenants",
+        tenants=3,
+        remark="does more: three tenants take turns, and less is begun at once so that none of them waits for another's crowd",
     ),
     _coatcheck(
-        "coatcheck, delivering",
-        "dispatch,observe,deliver,reconcile",
-        "select count(*) from coatcheck.operations where delivery_state = 'delivered'",
-        "does more: fetches each output and stores it in a durable file",
+        "coatcheck, delivering", delivers=True, remark="does more: fetches each output and stores it in a durable file"
     ),
     Contestant(
         name="pgqueuer",

@@ -27,6 +27,7 @@ def main() -> None:
     parser.add_argument("--audit", type=int, default=100_000, help="operations to audit")
     parser.add_argument("--retire", type=int, default=100_000, help="operations to retire")
     parser.add_argument("--inflow", type=int, default=1000, help="operations enqueued a second meanwhile")
+    parser.add_argument("--lives", type=int, default=2000, help="whole lives, on the empty store and on the full one")
     parser.add_argument("--moves", type=int, default=60_000, help="leases taken and given back under a held snapshot")
     asked = parser.parse_args()
     with (
@@ -34,18 +35,22 @@ def main() -> None:
         opened(Path(folder) / "bench", url=None, scale=QUICK, seams=Seams.real(), telling=_say) as ground,
         psycopg.connect(ground.url, autocommit=True) as connection,
     ):
-        gather(connection, asked.operations, _say)
         asyncio.run(_registered(ground))
+        _print({"lives a second on an empty store": measures.lives(ground, asked.lives)})
+        gather(connection, asked.operations, _say)
+        _print({"lives a second on the full one": measures.lives(ground, asked.lives)})
         with ground.books() as books:
             books.enqueue("due", asked.live, tenants=10)
             books.analyze()
         _print(measures.sizes(connection, asked.operations))
         _print(measures.told("claim of 100", asyncio.run(measures.claims(ground, asked.rounds))))
+        _print(measures.told("claim of 100 by time alone", measures.plain_claims(connection, asked.rounds)))
         _print(asyncio.run(measures.lists(ground)))
         _print(asyncio.run(measures.audited(ground, asked.audit, measures.middle(connection))))
         _snapshot(ground, asked.moves)
         _print(asyncio.run(measures.retired(ground, asked.retire, asked.inflow)))
         _print({f"dead rows after retention, {name}": count for name, count in _dead(connection)})
+        _print(measures.vacuumed(connection, ("outbox", "operations", "history", "specifications")))
 
 
 def _snapshot(ground: Ground, moves: int) -> None:

@@ -7,15 +7,19 @@ from typing import Any
 from uuid import UUID
 
 import psycopg
+from psycopg import sql
 from psycopg.rows import dict_row
 
 from bench.size.crowd import TENANTS
+from coatcheck.bench import lifecycle
 from coatcheck.bench.books import PROVIDER
 from coatcheck.bench.figure import quantile
 from coatcheck.bench.ground import Ground
 from coatcheck.core.actions import Action
+from coatcheck.core.identity import parse_operation_id
 from coatcheck.core.operation import OperationId
 from coatcheck.queue.leases import Leases, Message, Release, Wanted
+from coatcheck.seams import Seams
 from coatcheck.store import db
 from coatcheck.store.audit import audit
 from coatcheck.store.operations import scan
@@ -34,6 +38,28 @@ _INFLOW = """
 select coatcheck.enqueue_v1(jsonb_build_object('v', 1, 'tenant_id', 'inflow ' || mod(n, 10), 'operation_key', 'inflow ' || n,
   'provider', 'bench', 'specification_text', '{"prompt":"' || repeat(md5(n::text), 12) || '"}'))
 from generate_series(%(first)s::integer, %(last)s::integer) as n
+"""
+_PLAIN = """
+with due as (
+  select operation_id, lane
+  from coatcheck.outbox
+  where provider = 'bench' and action = 'dispatch' and parked_at is null and visible_at <= now()
+  order by visible_at
+  limit 100
+  for no key update skip locked
+)
+update coatcheck.outbox as held
+set visible_at = clock_timestamp() + interval '10 minutes', leased_by = 'bench', leased_at = clock_timestamp(), lease_count = 1
+from due
+where held.operation_id = due.operation_id and held.lane = due.lane
+returning held.*
+"""
+_GIVEN_BACK = "update coatcheck.outbox set visible_at = now(), leased_by = null, leased_at = null, lease_count = 0 where leased_by = 'bench'"
+_LIVED = """
+select count(*) / extract(epoch from max(operations.final_at) - min(dispatches.begun_at))::float8
+from coatcheck.operations
+join coatcheck.dispatches using (operation_id)
+where operations.operation_id >= %s and operations.delivery_state = 'delivered'
 """
 
 
@@ -58,6 +84,39 @@ async def claims(ground: Ground, rounds: int) -> list[float]:
             taken.append((clock.boottime() - began) * 1000)
             await leases.release([Release(message=each, delay_s=0) for each in found])
     return taken
+
+
+def plain_claims(connection: psycopg.Connection[Any], rounds: int) -> list[float]:
+    """The floor of `claims`: a hundred by time alone, without turns, budgets, suspects or doubts, which is no claim of coatcheck's."""
+    clock, taken = Seams.real().clock, list[float]()
+    for _ in range(rounds):
+        began = clock.boottime()
+        connection.execute(_PLAIN.encode(), prepare=True).fetchall()
+        taken.append((clock.boottime() - began) * 1000)
+        connection.execute(_GIVEN_BACK.encode())
+    return taken
+
+
+def lives(ground: Ground, count: int) -> float:
+    """Whole lives a second of so many operations of one tenant, enqueued beforehand, by a worker of its own. Nothing else may be due."""
+    with ground.books() as books, ground.serving() as service, psycopg.connect(ground.url) as connection:
+        first, *_ = books.enqueue(f"life {ground.seams.ids.uuid7()} ", count, tenants=1)
+        with ground.working(service) as hand:
+            lifecycle.finished(ground, books, count)
+            hand.drain()
+        service.check_posts(count)
+        row = connection.execute(_LIVED.encode(), [parse_operation_id(first.operation_id)]).fetchone()
+    return float(row[0]) if row else 0.0
+
+
+def vacuumed(connection: psycopg.Connection[Any], tables: Sequence[str]) -> Figures:
+    """Seconds that a vacuum of each table takes as it stands."""
+    clock, found = Seams.real().clock, dict[str, float]()
+    for table in tables:
+        began = clock.boottime()
+        connection.execute(sql.SQL("vacuum {}").format(sql.Identifier("coatcheck", table)))
+        found[f"vacuum of {table}, s"] = clock.boottime() - began
+    return found
 
 
 def told(name: str, taken: list[float]) -> Figures:

@@ -6,7 +6,16 @@ import sys
 
 from docs.pages import ROOT
 
-SMALL = {"operations": 1200, "live": 300, "rounds": 5, "audit": 500, "retire": 1000, "inflow": 100, "moves": 2000}
+SMALL = {
+    "operations": 1200,
+    "live": 300,
+    "rounds": 5,
+    "audit": 500,
+    "retire": 1000,
+    "inflow": 100,
+    "moves": 2000,
+    "lives": 60,
+}
 
 
 def test_a_small_store_answers_everything_and_the_audit_finds_nothing() -> None:
@@ -26,4 +35,7 @@ def test_a_small_store_answers_everything_and_the_audit_finds_nothing() -> None:
     assert figures["claim of 100, p99, ms"] > 0
     assert figures["claim under a held snapshot, fifth 5 of 2000 moves, p50, ms"] > 0
     assert figures["retention beside 100 enqueues a second, retired a second"] > 0
+    assert figures["lives a second on the full one"] > 0
+    assert figures["claim of 100 by time alone, p50, ms"] > 0
+    assert figures["vacuum of outbox, s"] > 0
     assert figures["history, bytes an operation"] > 100

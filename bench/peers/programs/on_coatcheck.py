@@ -10,7 +10,7 @@ from coatcheck.cli import main, program, running, worker
 from coatcheck.store.schema import migrate_up
 
 ENQUEUE = """
-select coatcheck.enqueue_v1(jsonb_build_object('v', 1, 'tenant_id', 'tenant ' || mod(n, 3), 'operation_key', 'picture ' || n,
+select coatcheck.enqueue_v1(jsonb_build_object('v', 1, 'tenant_id', 'tenant ' || mod(n, %s), 'operation_key', 'picture ' || n,
   'provider', 'genace', 'specification_text', '{"prompt":"picture ' || n || '"}'))
 from generate_series(1, %s) as n
 """
@@ -19,10 +19,10 @@ IMPORTED = (program, worker, running)
 
 
 def fill(order: workload.Order) -> None:
-    """Migrate and enqueue everything in one transaction, for three tenants."""
+    """Migrate and enqueue everything in one transaction, for so many tenants."""
     with psycopg.connect(order.database_url) as connection:
         migrate_up(connection)
-        connection.execute(ENQUEUE, (order.operations,))
+        connection.execute(ENQUEUE, (order.settings["tenants"], order.operations))
 
 
 def work(order: workload.Order) -> None:
