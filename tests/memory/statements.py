@@ -83,6 +83,7 @@ OUT_OF_SCOPE: Final[Mapping[str, str]] = {
     "store/inspect_server": _OWN,
     "store/inspect_sessions": _OWN,
     "store/is_known": _SHOWN,
+    "store/keep_plan": "says how PostgreSQL plans, and there is no planner",
     "store/list": _SHOWN,
     "store/list_allowances": _SHOWN,
     "store/list_incidents": _SHOWN,
