@@ -1,4 +1,4 @@
-"""Worker and service of a measurement die with it, and get none of the caller's keys."""
+"""Worker and service of a measurement end with it, all their processes, and get none of the caller's keys."""
 
 import json
 import subprocess
@@ -20,20 +20,20 @@ from coatcheck.seams import Seams
 
 folder, url = Path(sys.argv[1]), sys.argv[2]
 with ground.opened(folder, url=url, scale=QUICK, seams=Seams.real(), telling=lambda _: None) as place:
-    with place.serving() as service, place.working(service) as hand:
-        print(json.dumps([service.pid, hand.pid]), flush=True)
+    with place.serving() as service, place.working_together(service, int(sys.argv[3])) as hand:
+        print(json.dumps(sorted({service.pid, hand.pid, *hand.pids})), flush=True)
         sys.stdin.read()
 """
 """A measurement that goes on until its stdin ends."""
 KEY = "a-key-that-costs-money"
 
 
-def begun(folder: Path, database: postgres.Database) -> tuple[subprocess.Popen[bytes], list[int]]:
-    process = subprocess.Popen(
-        [sys.executable, "-c", MEASURING, str(folder), database.url], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
+def begun(folder: Path, database: postgres.Database, process_count: int) -> tuple[subprocess.Popen[bytes], list[int]]:
+    words = (sys.executable, "-c", MEASURING, str(folder), database.url, str(process_count))
+    process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert process.stdout is not None
     pids: list[int] = json.loads(process.stdout.readline())
+    assert len(pids) == (2 if process_count == 1 else 2 + process_count)
     return process, pids
 
 
@@ -44,20 +44,25 @@ def live(pids: list[int]) -> list[int]:
     return [pid for pid in pids if not states.get(str(pid), "Z").startswith("Z")]
 
 
-def test_who_is_killed_takes_worker_and_service_along(database: postgres.Database, tmp_path: Path) -> None:
-    process, pids = begun(tmp_path / "bench", database)
+@pytest.mark.parametrize("process_count", [1, 2])
+def test_who_is_killed_takes_worker_and_service_along(
+    process_count: int, database: postgres.Database, tmp_path: Path
+) -> None:
+    process, pids = begun(tmp_path / "bench", database, process_count)
     with process:
         assert live(pids) == pids
         process.kill()
         until(lambda: not live(pids))
 
 
-def test_who_ends_leaves_nobody(database: postgres.Database, tmp_path: Path) -> None:
-    process, pids = begun(tmp_path / "bench", database)
+@pytest.mark.parametrize("process_count", [1, 2])
+def test_who_ends_leaves_nobody(process_count: int, database: postgres.Database, tmp_path: Path) -> None:
+    process, pids = begun(tmp_path / "bench", database, process_count)
     with process:
         process.communicate()
         assert process.returncode == 0
-        assert live(pids) == []
+        # a killed grandchild is nobody's to wait for
+        until(lambda: not live(pids))
 
 
 def test_the_service_is_told_none_of_the_callers_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

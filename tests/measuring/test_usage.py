@@ -7,16 +7,20 @@ import pytest
 
 from coatcheck.bench import processes, shown
 from coatcheck.bench.figure import quantile
-from coatcheck.bench.usage import Reading, Usage, Watch
+from coatcheck.bench.usage import Reading, Shares, Usage, Watch
 from coatcheck.seams import Clock
 
 CORES = os.cpu_count() or 1
 
 
 def usage(
-    *, worker: float | None = 0.1, machine: float | None = 0.5, flushing: float | None = 0.1, server: float = 0.2
+    *,
+    worker: float | Shares | None = 0.1,
+    machine: float | None = 0.5,
+    flushing: float | None = 0.1,
+    server: float = 0.2,
 ) -> Usage:
-    parties = {"worker": worker, "PostgreSQL": server}
+    parties: dict[str, Shares] = {"worker": worker if isinstance(worker, tuple) else (worker,), "PostgreSQL": (server,)}
     return Usage(seconds=1.0, parties=parties, machine=machine, flushing=flushing)
 
 
@@ -29,6 +33,8 @@ def usage(
         (usage(flushing=0.6), "fsync"),
         (usage(), "waiting"),
         (usage(server=1.0), "waiting"),
+        (usage(worker=(0.2, 0.85)), "worker CPU"),
+        (usage(worker=(0.8, 0.8, 0.8)), "waiting"),
         (usage(worker=None, machine=None, flushing=None), "unknown"),
     ],
 )
@@ -38,6 +44,11 @@ def test_the_cause_is_named_first(seen: Usage, cause: str) -> None:
 
 def test_what_belongs_to_nobody_in_the_run_is_the_others() -> None:
     assert "others 0.20" in usage(worker=0.1, server=0.2, machine=0.5).limit
+
+
+def test_of_several_processes_the_sum_is_told_and_each() -> None:
+    assert "(worker 1.20 (0.70, 0.50), PostgreSQL 0.20, others 0.40 of" in usage(worker=(0.7, 0.5), machine=1.8).limit
+    assert "(worker ? (0.70, ?), PostgreSQL 0.20, others" in usage(worker=(0.7, None)).limit
 
 
 def test_a_share_that_nobody_told_is_a_question_mark() -> None:
@@ -57,12 +68,12 @@ class Moved(Clock):
 
 def test_shares_are_of_the_time_that_passed() -> None:
     clock, spent = Moved(), {"worker": 7.0}
-    readings: dict[str, Reading] = {"worker": lambda: spent["worker"], "gone": lambda: None}
+    readings: dict[str, list[Reading]] = {"worker": [lambda: spent["worker"], lambda: 3.0], "gone": [lambda: None]}
     watch = Watch(clock, readings, lambda: None)
     clock.at += 4
     spent["worker"] += 2
     seen = watch.usage()
-    assert (seen.seconds, seen.parties, seen.flushing) == (4, {"worker": 0.5, "gone": None}, None)
+    assert (seen.seconds, seen.parties, seen.flushing) == (4, {"worker": (0.5, 0), "gone": (None,)}, None)
 
 
 def test_the_kernel_tells_what_this_process_used() -> None:

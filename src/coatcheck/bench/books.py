@@ -1,7 +1,7 @@
 """What the database says of a measurement: one connection, statements of this room's own, rows as values."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -103,6 +103,10 @@ class Books:
             asked += [Asked(**row) for row in self._rows(statement("bench", "enqueue"), parameters)]
         return asked
 
+    def together(self) -> AbstractContextManager[object]:
+        """One commit at the end of the block for all that is enqueued in it."""
+        return self._connection.transaction()
+
     def crowd(self, first: int, last: int) -> None:
         """Operations that are over."""
         parameters = {"first": first, "last": last, "tenants": TENANTS, "provider": PROVIDER}
@@ -158,7 +162,7 @@ class Books:
         return Counters(**self._rows(statement("bench", "counters"))[0])
 
     def session_count(self) -> int:
-        """Sessions of workers that are still there."""
+        """Sessions of workers that there are, or still are."""
         count: int = self._rows(statement("bench", "sessions"))[0]["session_count"]
         return count
 

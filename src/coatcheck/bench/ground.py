@@ -65,7 +65,14 @@ class Ground:
     def working(self, at: Service, *, command: Sequence[str] = WORKER, **settings: str) -> Iterator[Hand]:
         """A worker for that service; `settings` are coatcheck's, without the common beginning of their names."""
         with hands.working(self.environ(at, **settings), self.home, seams=self.seams, command=command) as hand:
-            self.incarnations.append(hand.incarnation)
+            self.incarnations += hand.incarnations
+            yield hand
+
+    @contextmanager
+    def working_together(self, at: Service, process_count: int) -> Iterator[Hand]:
+        """A worker of so many processes for that service."""
+        with hands.working(self.environ(at), self.home, seams=self.seams, process_count=process_count) as hand:
+            self.incarnations += hand.incarnations
             yield hand
 
     def environ(self, at: Service, **settings: str) -> Mapping[str, str]:
@@ -81,10 +88,13 @@ class Ground:
             **{provider_variable(PROVIDER, name): value for name, value in provider.items()},
         }
 
-    def watch(self, reader: Books, **processes: int) -> Watch:
+    def watch(self, reader: Books, **processes: int | Sequence[int]) -> Watch:
         """What is used from now on, by the processes that are named, PostgreSQL and this one."""
-        parties: dict[str, Reading] = {name: _reading(pid) for name, pid in processes.items()}
-        parties |= {SHARED: reader.server_cpu_s, "bench": _reading(os.getpid())}
+        parties = {
+            name: [_reading(pid) for pid in ([pids] if isinstance(pids, int) else pids)]
+            for name, pids in processes.items()
+        }
+        parties |= {SHARED: [reader.server_cpu_s], "bench": [_reading(os.getpid())]}
         return Watch(self.seams.clock, parties, reader.flushed_s)
 
 

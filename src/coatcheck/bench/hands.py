@@ -1,13 +1,14 @@
-"""A worker in a process of its own: the real `coatcheck worker`, so that what is measured is the product and not a likeness."""
+"""A worker in a process of its own, or in several: the real `coatcheck worker`, so that what is measured is the product and not a likeness."""
 
+import os
 import signal
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from coatcheck.bench import tether
+from coatcheck.bench import processes, tether
 from coatcheck.bench.patience import until
 from coatcheck.errors import Failed
 from coatcheck.seams import Seams
@@ -39,17 +40,28 @@ class Process(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hand:
-    """One worker process that leases. `incarnation` is the name under which it does."""
+    """One `coatcheck worker` whose processes all lease. `incarnations` are the names under which they do."""
 
     process: Process = field(repr=False)
     log: Path
-    incarnation: str
+    incarnations: Sequence[str]
     seams: Seams = field(repr=False)
 
     @property
+    def incarnation(self) -> str:
+        """Of a worker alone."""
+        return self.incarnations[0]
+
+    @property
     def pid(self) -> int:
-        """Of the process."""
+        """Of the process that was begun; of several it is their parent, which works on nothing."""
         return self.process.pid
+
+    @property
+    def pids(self) -> Sequence[int]:
+        """Of the processes that work, as far as the system tells."""
+        several = processes.children(self.pid) if len(self.incarnations) > 1 else []
+        return several or [self.pid]
 
     def kill(self) -> None:
         """SIGKILL: no handler, no farewell. Returns when it is dead."""
@@ -80,38 +92,59 @@ class Hand:
 
 @contextmanager
 def working(
-    environ: Mapping[str, str], folder: Path, *, seams: Seams, command: Sequence[str] = WORKER
+    environ: Mapping[str, str],
+    folder: Path,
+    *,
+    seams: Seams,
+    command: Sequence[str] = WORKER,
+    process_count: int = 1,
 ) -> Iterator[Hand]:
-    """A worker that is ready; none is left after the block, or after a kill of this process. Raises `Failed` when it does not become ready."""
+    """A worker of so many processes, all of them ready; none is left after the block, or after a kill of this process.
+
+    Raises `Failed` when it does not become ready.
+    """
+    if process_count > 1:
+        command = (*command, "--processes", str(process_count))
     log = folder / f"worker-{seams.ids.uuid7().hex}.log"
     with tether.tied() as stdin:
         with log.open("wb") as out:
             process = seams.spawn(command, env=environ, stdin=stdin, stdout=out, stderr=out, cwd=str(folder))
         try:
-            yield _ready(process, log, seams)
+            yield _ready(process, log, seams, process_count)
         finally:
             if process.poll() is None:
-                process.kill()
-                process.wait()
+                _kill_all(process)
 
 
-def _ready(process: Process, log: Path, seams: Seams) -> Hand:
+def _kill_all(process: Process) -> None:
+    """The process and those that it began, which would drain if it alone were killed, with a database that is about to go."""
+    # who is stopped begins no other one meanwhile
+    process.send_signal(signal.SIGSTOP)
+    begun = processes.children(process.pid)
+    process.kill()
+    process.wait()
+    for pid in begun:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def _ready(process: Process, log: Path, seams: Seams, process_count: int) -> Hand:
     until(
-        lambda: _incarnation(log) or process.poll() is not None,
+        lambda: len(_incarnations(log)) >= process_count or process.poll() is not None,
         seams=seams,
         what="a worker that is ready",
         within_s=_READY_WITHIN_S,
     )
-    name = _incarnation(log)
-    if name is None:
+    names = _incarnations(log)
+    if len(names) < process_count:
         raise _ended(process, log)
-    return Hand(process=process, log=log, incarnation=name, seams=seams)
+    return Hand(process=process, log=log, incarnations=names, seams=seams)
 
 
-def _incarnation(log: Path) -> str | None:
-    """What a worker says of itself once it leases."""
+def _incarnations(log: Path) -> Sequence[str]:
+    """What a worker says of itself once it leases, and each of several processes."""
     lines = log.read_text(errors="replace").splitlines()
-    return next((line.removeprefix("ready ") for line in lines if line.startswith("ready ")), None)
+    return [line.removeprefix("ready ") for line in lines if line.startswith("ready ")]
 
 
 def _ended(process: Process, log: Path) -> Failed:

@@ -1,6 +1,7 @@
 """What processes have used so far, as the kernel counts it: processor time and resident memory. Where there is no /proc, nothing is claimed."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 _PROC = Path("/proc")
@@ -29,7 +30,15 @@ def family_cpu_s(pid: int) -> float | None:
     if found is None:
         return None
     ended = (int(found[_USER_OF_CHILDREN]) + int(found[_SYSTEM_OF_CHILDREN])) / _TICKS
-    return ended + sum(cpu_s(each) or 0.0 for each in (pid, *_children(pid)))
+    return ended + sum(cpu_s(each) or 0.0 for each in (pid, *children(pid)))
+
+
+def children(pid: int) -> Sequence[int]:
+    """Its children, in the order in which the system numbers them; none where nobody tells."""
+    if not is_counted():
+        return []
+    pids = sorted(int(entry.name) for entry in _PROC.iterdir() if entry.name.isdigit())
+    return [each for each in pids if parent(each) == pid]
 
 
 def parent(pid: int) -> int | None:
@@ -75,8 +84,3 @@ def _stat(pid: int) -> list[str] | None:
         return (_PROC / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()
     except OSError:
         return None
-
-
-def _children(pid: int) -> list[int]:
-    pids = [int(entry.name) for entry in _PROC.iterdir() if entry.name.isdigit()]
-    return [each for each in pids if parent(each) == pid]

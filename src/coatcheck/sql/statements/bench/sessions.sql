@@ -1,4 +1,4 @@
--- purpose: how many sessions of workers there still are: their counters are complete when they have ended
+-- purpose: how many sessions of workers there are: what they hold, and once there is none their counters are complete
 -- guard: none: reading decides nothing
 -- index: none: a view of the server's own
 select count(*) as session_count
