@@ -10,6 +10,7 @@ from coatcheck.core.actions import Action
 from coatcheck.queue.leases import Release
 from coatcheck.store.db import Database, Plan
 from store.ground import Ground
+from waiting import until_async
 
 CLAIMS = 12
 """More than the five after which PostgreSQL would choose."""
@@ -79,8 +80,7 @@ def test_one_that_is_cut_off_half_way_leaves_no_session_behind(ground: Ground) -
     async def cut() -> None:
         line = Database(ground.database.url, seams=ground.seams, name="cut")
         asleep = asyncio.create_task(line.fetch("select pg_sleep(%(s)s)::text as n", {"s": 600.0}, plan=Plan.KEPT))
-        while not ground.sql("select pid from pg_stat_activity where wait_event = 'PgSleep'"):
-            await asyncio.sleep(0.01)
+        await until_async(lambda: ground.sql("select pid from pg_stat_activity where wait_event = 'PgSleep'"))
         asleep.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asleep
