@@ -32,6 +32,7 @@ LEFT_OUT: Mapping[str, str] = {
     f"{_STORE}audit.py": "makes each world a copy of a database, to which nobody may be connected meanwhile, and a pooler is",
     f"{_STORE}plans.py": PREPARES,
     f"{_STORE}doubt_plans.py": PREPARES,
+    f"{_STORE}generic_plans.py": PREPARES,
     "tests/queue/test_turns.py::test_tenants_with_only_looks_to_come_cost_a_claim_one_short_walk": PREPARES,
     "tests/queue/test_turns.py::test_a_backlog_does_not_make_a_claim_dearer": PREPARES,
     "tests/queue/test_turns.py::test_a_burst_that_no_statistics_tell_of_is_walked_by_index": PREPARES,

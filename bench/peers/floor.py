@@ -26,7 +26,7 @@ from coatcheck.store.statements import statement
 BATCH = 100
 PREPARED = "pgbench"
 FILL = """
-select coatcheck.enqueue_v1(jsonb_build_object('v', 1, 'tenant_id', 'tenant ' || mod(n, 3), 'operation_key', 'picture ' || n,
+select coatcheck.enqueue_v1(jsonb_build_object('v', 1, 'tenant_id', 'tenant', 'operation_key', 'picture ' || n,
   'provider', 'genace', 'specification_text', '{"prompt":"picture ' || n || '"}'))
 from generate_series(1, %s) as n
 """
@@ -41,6 +41,8 @@ from (
   order by operation_id) as leased
 \\gset
 """
+_TOLD = "-c plan_cache_mode=force_generic_plan -c enable_seqscan=off -c jit=off"
+"""What the worker tells the session that claims (`plan_for_any`): with plans of the server's choosing this would be no floor."""
 _PARAMETER = re.compile(r"%(?:\((\w+)\)s|%)")
 _LATENCY = re.compile(r"^\s+([0-9.]+)\s+[0-9]+\s+\S", re.MULTILINE)
 Value = str | int | float | None
@@ -90,7 +92,8 @@ def measured(stage: Stage, operations: int, database: str) -> Floor:
     command += ["--protocol=prepared", "--report-per-command", *_definitions(steps), url]
     commits = gauges.commits(stage, database)
     before, cpu_s = gauges.read(stage, 0, 0), _children_cpu_s()
-    process = stage.seams.spawn(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    environ = {**os.environ, "PGOPTIONS": _TOLD}
+    process = stage.seams.spawn(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environ)
     said, complaint = process.communicate()
     after, cpu_s = gauges.read(stage, 0, 0), _children_cpu_s() - cpu_s
     made = gauges.commits(stage, database) - commits

@@ -50,7 +50,7 @@ def main() -> None:
         _snapshot(ground, asked.moves)
         _print(asyncio.run(measures.retired(ground, asked.retire, asked.inflow)))
         _print({f"dead rows after retention, {name}": count for name, count in _dead(connection)})
-        _print(measures.vacuumed(connection, ("outbox", "operations", "history", "specifications")))
+        _print(measures.vacuumed(connection, measures.SWEPT))
 
 
 def _snapshot(ground: Ground, moves: int) -> None:

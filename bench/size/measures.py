@@ -18,6 +18,7 @@ from coatcheck.bench.ground import Ground
 from coatcheck.core.actions import Action
 from coatcheck.core.identity import parse_operation_id
 from coatcheck.core.operation import OperationId
+from coatcheck.errors import Failed
 from coatcheck.queue.leases import Leases, Message, Release, Wanted
 from coatcheck.seams import Seams
 from coatcheck.store import db
@@ -39,6 +40,8 @@ select coatcheck.enqueue_v1(jsonb_build_object('v', 1, 'tenant_id', 'inflow ' ||
   'provider', 'bench', 'specification_text', '{"prompt":"' || repeat(md5(n::text), 12) || '"}'))
 from generate_series(%(first)s::integer, %(last)s::integer) as n
 """
+SWEPT = ("outbox", "operations", "history", "specifications", "dispatches", "deliveries")
+"""What retention leaves dead rows in, and what claims do."""
 _PLAIN = """
 with due as (
   select operation_id, lane
@@ -56,7 +59,7 @@ returning held.*
 """
 _GIVEN_BACK = "update coatcheck.outbox set visible_at = now(), leased_by = null, leased_at = null, lease_count = 0 where leased_by = 'bench'"
 _LIVED = """
-select count(*) / extract(epoch from max(operations.final_at) - min(dispatches.begun_at))::float8
+select count(*) / extract(epoch from max(operations.updated_at) - min(dispatches.begun_at))::float8
 from coatcheck.operations
 join coatcheck.dispatches using (operation_id)
 where operations.operation_id >= %s and operations.delivery_state = 'delivered'
@@ -87,7 +90,7 @@ async def claims(ground: Ground, rounds: int) -> list[float]:
 
 
 def plain_claims(connection: psycopg.Connection[Any], rounds: int) -> list[float]:
-    """The floor of `claims`: a hundred by time alone, without turns, budgets, suspects or doubts, which is no claim of coatcheck's."""
+    """The floor of `claims`: a hundred by time alone, without tokens, turns, budgets, suspects or doubts, which is no claim of coatcheck's."""
     clock, taken = Seams.real().clock, list[float]()
     for _ in range(rounds):
         began = clock.boottime()
@@ -100,13 +103,18 @@ def plain_claims(connection: psycopg.Connection[Any], rounds: int) -> list[float
 def lives(ground: Ground, count: int) -> float:
     """Whole lives a second of so many operations of one tenant, enqueued beforehand, by a worker of its own. Nothing else may be due."""
     with ground.books() as books, ground.serving() as service, psycopg.connect(ground.url) as connection:
+        with ground.working(service) as hand:
+            lifecycle.warm(ground, books)
+            hand.drain()
         first, *_ = books.enqueue(f"life {ground.seams.ids.uuid7()} ", count, tenants=1)
         with ground.working(service) as hand:
             lifecycle.finished(ground, books, count)
             hand.drain()
-        service.check_posts(count)
+        service.check_posts(count + lifecycle.WARM)
         row = connection.execute(_LIVED.encode(), [parse_operation_id(first.operation_id)]).fetchone()
-    return float(row[0]) if row else 0.0
+    if row is None or row[0] is None:
+        raise Failed(f"expected {count} operations that are delivered, got none", next="see what the worker says above")
+    return float(row[0])
 
 
 def vacuumed(connection: psycopg.Connection[Any], tables: Sequence[str]) -> Figures:

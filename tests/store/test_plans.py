@@ -164,6 +164,9 @@ class Planner:
         body = PARAMETER.sub(lambda found: f"${numbers.setdefault(found[1], len(numbers) + 1)}{found[2] or ''}", text)
         with psycopg.connect(self.ground.database.url) as connection:
             connection.execute(f"set plan_cache_mode = force_{'generic' if generic else 'custom'}_plan".encode())
+            if generic and name == "claim":
+                # as its session is told
+                connection.execute(statement("store", "plan_for_any").encode(), {"pid": connection.info.backend_pid})
             connection.execute(f"prepare probe as {body}".encode())
             found = connection.execute("select parameter_types::text[] from pg_prepared_statements").fetchone()
             assert found is not None

@@ -161,7 +161,7 @@ class Leases:
             "away_until_s": None if away_s is None else away_s[1],
             "worker": self._worker,
         }
-        rows = await self._database.fetch(statement("queue", "claim"), parameters, plan=Plan.KEPT)
+        rows = await self._database.fetch(statement("queue", "claim"), parameters, plan=Plan.GENERIC)
         _learned(turns, wanted, {row["kind"]: row for row in rows if row["operation_id"] is None})
         return [_message(row) for row in rows if row["operation_id"] is not None]
 

@@ -26,11 +26,11 @@ class Plan(enum.Enum):
     """How a statement is planned."""
 
     AUTO = enum.auto()
-    """The driver prepares what comes often, and PostgreSQL chooses."""
+    """Prepared when it is first run; PostgreSQL chooses between a plan for these parameters and one for any."""
     FRESH = enum.auto()
     """For these very parameters, each time."""
-    KEPT = enum.auto()
-    """Once, for any parameters: what takes longer to plan than to run. Its plan depends neither on how full a table was, nor on the server's JIT."""
+    GENERIC = enum.auto()
+    """For any parameters, and without a walk through a whole table. Said to the session, so it goes for what else is prepared there; not behind a pooler."""
 
 
 CONNECT_TIMEOUT_S = 5
@@ -44,7 +44,6 @@ OPTIONS: Mapping[str, Any] = {
 }
 WARNED = "01000"
 """The class of a warning: the commit stands here, and a standby may not have it."""
-_KEEPING = statement("store", "keep_plan").encode()
 _OUTLAST_TRIES, _OUTLAST_PAUSE_S = 40, 0.05
 
 
@@ -95,6 +94,7 @@ class Database:
         self._turn = asyncio.Lock()
         self._warned = False
         self._session = 0
+        self._is_told = False
         self._lost_sessions: set[int] = set()
 
     async def fetch(
@@ -108,7 +108,10 @@ class Database:
             connection = await self._open()
             self._warned = False
             try:
-                cursor = await _executed(connection, text, parameters, plan=plan)
+                if plan is Plan.GENERIC and not self._is_told:
+                    await _executed(connection, statement("store", "plan_for_any"), {"pid": self._session})
+                    self._is_told = True
+                cursor = await _executed(connection, text, parameters, prepare=plan is not Plan.FRESH)
                 rows: Sequence[Row] = await cursor.fetchall() if cursor.description else []
             except BaseException as error:
                 await self._after(error)
@@ -153,6 +156,7 @@ class Database:
             self._connection.add_notice_handler(self._notice)
             # asked while it is open: of a connection that broke, libpq no longer tells
             self._session = self._connection.info.backend_pid
+            self._is_told = False
         return self._connection
 
     def _notice(self, diagnostic: psycopg.errors.Diagnostic) -> None:
@@ -167,19 +171,13 @@ class Database:
 
 
 async def _executed(
-    connection: psycopg.AsyncConnection[Row], text: str, parameters: Mapping[str, Any] | None, *, plan: Plan
+    connection: psycopg.AsyncConnection[Row], text: str, parameters: Mapping[str, Any] | None, *, prepare: bool = True
 ) -> psycopg.AsyncCursor[Row]:
     cursor = psycopg.AsyncRawCursor(connection)
     if parameters is None:
-        return await cursor.execute(text.encode(), prepare=plan is not Plan.FRESH)
+        return await cursor.execute(text.encode(), prepare=prepare)
     sent, names = numbered(text)
-    values = [_sent(parameters[name]) for name in names]
-    if plan is not Plan.KEPT:
-        return await cursor.execute(sent, values, prepare=plan is not Plan.FRESH)
-    # sent together the two are one transaction and one round trip, also through a pooler, and what is set ends with it
-    async with connection.pipeline():
-        await connection.execute(_KEEPING, prepare=True)
-        return await cursor.execute(sent, values, prepare=True)
+    return await cursor.execute(sent, [_sent(parameters[name]) for name in names], prepare=prepare)
 
 
 def _sent(value: object) -> object:
