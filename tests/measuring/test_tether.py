@@ -10,6 +10,7 @@ import pytest
 import postgres
 from coatcheck.bench.service import serving
 from coatcheck.seams import Seams
+from measuring.stopping import stopped
 from waiting import until
 
 MEASURING = """
@@ -21,20 +22,24 @@ from coatcheck.seams import Seams
 folder, url = Path(sys.argv[1]), sys.argv[2]
 with ground.opened(folder, url=url, scale=QUICK, seams=Seams.real(), telling=lambda _: None) as place:
     with place.serving() as service, place.working_together(service, int(sys.argv[3])) as hand:
-        print(json.dumps(sorted({service.pid, hand.pid, *hand.pids})), flush=True)
+        print(json.dumps([sorted({service.pid, hand.pid, *hand.pids}), hand.pids]), flush=True)
         sys.stdin.read()
 """
 """A measurement that goes on until its stdin ends."""
 KEY = "a-key-that-costs-money"
 
 
-def begun(folder: Path, database: postgres.Database, process_count: int) -> tuple[subprocess.Popen[bytes], list[int]]:
+def begun(
+    folder: Path, database: postgres.Database, process_count: int
+) -> tuple[subprocess.Popen[bytes], list[int], list[int]]:
+    """A measurement, the processes that it began, and which of them are workers."""
     words = (sys.executable, "-c", MEASURING, str(folder), database.url, str(process_count))
     process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert process.stdout is not None
-    pids: list[int] = json.loads(process.stdout.readline())
+    pids, workers = json.loads(process.stdout.readline())
     assert len(pids) == (2 if process_count == 1 else 2 + process_count)
-    return process, pids
+    assert len(workers) == process_count
+    return process, pids, workers
 
 
 def live(pids: list[int]) -> list[int]:
@@ -48,7 +53,7 @@ def live(pids: list[int]) -> list[int]:
 def test_who_is_killed_takes_worker_and_service_along(
     process_count: int, database: postgres.Database, tmp_path: Path
 ) -> None:
-    process, pids = begun(tmp_path / "bench", database, process_count)
+    process, pids, _ = begun(tmp_path / "bench", database, process_count)
     with process:
         assert live(pids) == pids
         process.kill()
@@ -57,12 +62,12 @@ def test_who_is_killed_takes_worker_and_service_along(
 
 @pytest.mark.parametrize("process_count", [1, 2])
 def test_who_ends_leaves_nobody(process_count: int, database: postgres.Database, tmp_path: Path) -> None:
-    process, pids = begun(tmp_path / "bench", database, process_count)
-    with process:
+    """Also workers that cannot drain, and at once."""
+    process, pids, workers = begun(tmp_path / "bench", database, process_count)
+    with process, stopped(workers):
         process.communicate()
         assert process.returncode == 0
-        # a killed grandchild is nobody's to wait for
-        until(lambda: not live(pids))
+        assert not live(pids)
 
 
 def test_the_service_is_told_none_of_the_callers_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ import resource
 
 import pytest
 
-from coatcheck.bench import processes, shown
+from coatcheck.bench import kernel, shown
 from coatcheck.bench.figure import quantile
 from coatcheck.bench.usage import Reading, Shares, Usage, Watch
 from coatcheck.seams import Clock
@@ -78,21 +78,21 @@ def test_shares_are_of_the_time_that_passed() -> None:
 
 def test_the_kernel_tells_what_this_process_used() -> None:
     own = resource.getrusage(resource.RUSAGE_SELF)
-    told = processes.cpu_s(os.getpid())
+    told = kernel.cpu_s(os.getpid())
     assert told is not None
     assert told == pytest.approx(own.ru_utime + own.ru_stime, abs=0.5)
-    held = processes.resident_bytes(os.getpid())
+    held = kernel.resident_bytes(os.getpid())
     assert held is not None
     # the kernel adds up both now and then only
     assert 0 < held < own.ru_maxrss * 1024 * 1.2
-    assert processes.parent(os.getpid()) == os.getppid()
+    assert kernel.parent(os.getpid()) == os.getppid()
 
 
 def test_of_a_process_that_is_gone_nothing_is_told() -> None:
-    assert processes.cpu_s(2**22 + 1) is None
-    assert processes.family_cpu_s(2**22 + 1) is None
-    assert processes.resident_bytes(2**22 + 1) is None
-    assert processes.name(2**22 + 1) is None
+    assert kernel.cpu_s(2**22 + 1) is None
+    assert kernel.family_cpu_s(2**22 + 1) is None
+    assert kernel.resident_bytes(2**22 + 1) is None
+    assert kernel.name(2**22 + 1) is None
 
 
 @pytest.mark.parametrize(

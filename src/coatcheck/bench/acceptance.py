@@ -28,7 +28,7 @@ def measure(ground: Ground) -> Sequence[Figure]:
         books.clear()
         with ground.working(service, command=witness.command(notes)) as hand:
             lifecycle.warm(ground, books)
-            watch = ground.watch(books, worker=hand.pid, service=service.pid)
+            watch = ground.watch(books, worker=hand.pids, service=[service.pid])
             count = offer(ground, books, rate)
             limit = watch.usage().limit
             lifecycle.finished(ground, books, count)

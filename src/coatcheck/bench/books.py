@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 from psycopg.rows import dict_row
 
-from coatcheck.bench import processes
+from coatcheck.bench import kernel
 from coatcheck.errors import Refused
 from coatcheck.store.blocking import connected
 from coatcheck.store.statements import statement
@@ -162,7 +162,7 @@ class Books:
         return Counters(**self._rows(statement("bench", "counters"))[0])
 
     def session_count(self) -> int:
-        """Sessions of workers that there are, or still are."""
+        """Sessions that workers hold now."""
         count: int = self._rows(statement("bench", "sessions"))[0]["session_count"]
         return count
 
@@ -192,19 +192,19 @@ class Books:
         """What server this is."""
         if self._server is None:
             (row,) = self._rows(statement("bench", "workplace"))
-            backend = row["pid"] if row["is_here"] and processes.name(row["pid"]) in _POSTGRES else None
+            backend = row["pid"] if row["is_here"] and kernel.name(row["pid"]) in _POSTGRES else None
             self._server = Server(
                 version=row["version"],
                 version_number=row["version_number"],
                 is_timed=row["is_timed"],
-                pid=None if backend is None else processes.parent(backend),
+                pid=None if backend is None else kernel.parent(backend),
             )
         return self._server
 
     def server_cpu_s(self) -> float | None:
         """Processor seconds of the server and its backends; None where it runs elsewhere."""
         pid = self.server().pid
-        return None if pid is None else processes.family_cpu_s(pid)
+        return None if pid is None else kernel.family_cpu_s(pid)
 
     def flushed_s(self) -> float | None:
         """Seconds that flushes of the log took so far; None where the server does not time them."""

@@ -35,7 +35,7 @@ MEASUREMENTS: Mapping[str, Measurement] = {
         summary="whole lives a second from a full queue, POSTs and rows compared", measure=lifecycle.measure
     ),
     "processes": Measurement(
-        summary="the same of 1, 2 and 4 worker processes of one command, and their connections", measure=crew.measure
+        summary="the same of 1, 2 and 4 workers of one command, and their connections", measure=crew.measure
     ),
     "acceptance": Measurement(
         summary="last byte of the reply to committed id, at 70 % of that load", measure=acceptance.measure

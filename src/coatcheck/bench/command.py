@@ -1,6 +1,6 @@
 """One run: a ground, the measurements that were chosen, one after the other, and what they brought.
 
-Nothing is left running or lying around. Of a run that is killed the workers and the service die with it (`tether`); its embedded server and its
+Nothing is left running or lying around. Of a run that is killed the workers and the service end with it (`tether`); its embedded server and its
 folder stay until the next run, which clears them away before it begins.
 """
 

@@ -11,8 +11,8 @@ from coatcheck.bench.books import Books
 from coatcheck.bench.figure import Figure
 from coatcheck.bench.ground import Ground
 from coatcheck.bench.hands import Hand
+from coatcheck.bench.kernel import resident_bytes
 from coatcheck.bench.patience import until
-from coatcheck.bench.processes import resident_bytes
 from coatcheck.bench.service import Service
 
 _LOOKS_PER_S = 200
@@ -71,7 +71,7 @@ def _flown(
             accepted(ground, books, count)
             looked_at(ground, hand, lambda: are_flying(service, books))
             after = resident_bytes(hand.pid)
-            watch = ground.watch(books, worker=hand.pid, service=service.pid)
+            watch = ground.watch(books, worker=hand.pids, service=[service.pid])
             ground.seams.pause(ground.scale.seconds)
             limit = watch.usage().limit
             flying = books.progress().observed_count

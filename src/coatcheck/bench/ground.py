@@ -16,7 +16,7 @@ import psycopg
 from coatcheck.bench import books, hands, service
 from coatcheck.bench.books import PROVIDER, Books
 from coatcheck.bench.hands import WORKER, Hand
-from coatcheck.bench.processes import cpu_s
+from coatcheck.bench.kernel import cpu_s
 from coatcheck.bench.scale import Scale
 from coatcheck.bench.service import Service
 from coatcheck.bench.surroundings import inherited
@@ -70,7 +70,7 @@ class Ground:
 
     @contextmanager
     def working_together(self, at: Service, process_count: int) -> Iterator[Hand]:
-        """A worker of so many processes for that service."""
+        """So many workers of one command for that service."""
         with hands.working(self.environ(at), self.home, seams=self.seams, process_count=process_count) as hand:
             self.incarnations += hand.incarnations
             yield hand
@@ -88,12 +88,9 @@ class Ground:
             **{provider_variable(PROVIDER, name): value for name, value in provider.items()},
         }
 
-    def watch(self, reader: Books, **processes: int | Sequence[int]) -> Watch:
+    def watch(self, reader: Books, **processes: Sequence[int]) -> Watch:
         """What is used from now on, by the processes that are named, PostgreSQL and this one."""
-        parties = {
-            name: [_reading(pid) for pid in ([pids] if isinstance(pids, int) else pids)]
-            for name, pids in processes.items()
-        }
+        parties = {name: [_reading(pid) for pid in pids] for name, pids in processes.items()}
         parties |= {SHARED: [reader.server_cpu_s], "bench": [_reading(os.getpid())]}
         return Watch(self.seams.clock, parties, reader.flushed_s)
 

@@ -89,7 +89,7 @@ def _returned(ground: Ground, books: Books, service: Service, hand: Hand) -> Ret
     tenth = int(seams.clock.boottime() * _TENTHS)
     before: int = service.looks()["count"]
     within_s = flight.patience_s(count) + LAST_PROBE_S
-    watch = ground.watch(books, worker=hand.pid, service=service.pid)
+    watch = ground.watch(books, worker=hand.pids, service=[service.pid])
 
     def is_over() -> bool:
         hand.check()

@@ -37,7 +37,7 @@ def _life(ground: Ground, service: Service, seconds: float) -> tuple[int, Usage]
     before = settled(ground).transaction_count
     with ground.working(service) as hand:
         with ground.books() as books:
-            watch = ground.watch(books, worker=hand.pid, service=service.pid)
+            watch = ground.watch(books, worker=hand.pids, service=[service.pid])
             ground.seams.pause(seconds)
             usage = watch.usage()
         hand.drain()

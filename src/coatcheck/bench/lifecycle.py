@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from coatcheck.bench.books import TENANTS, Books, Lifecycles
 from coatcheck.bench.figure import Figure
 from coatcheck.bench.ground import Ground
+from coatcheck.bench.hands import Hand
 from coatcheck.bench.patience import until
-from coatcheck.bench.usage import Usage
+from coatcheck.bench.usage import Usage, Watch
 from coatcheck.errors import Failed
 
 _PER_OPERATION_S = 0.2
@@ -21,9 +22,10 @@ WARM = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lived:
-    """What one full queue cost."""
+    """What one full queue cost. The workers' sessions were counted at the end, when none of those that they opened is closed yet."""
 
     per_s: float
+    session_count: int
     usage: Usage
 
 
@@ -59,13 +61,20 @@ def lived(ground: Ground, *, tenants: int) -> Lived:
         books.clear()
         books.enqueue("life", count, tenants=tenants)
         with ground.working(service) as hand:
-            watch = ground.watch(books, worker=hand.pid, service=service.pid)
-            finished(ground, books, count)
-            usage = watch.usage()
-            hand.drain()
-        all_lived = verified(books, count)
+            found = emptied(ground, books, hand, ground.watch(books, worker=hand.pids, service=[service.pid]))
         service.check_posts(count + WARM)
-    return Lived(per_s=count / (all_lived.seconds or usage.seconds), usage=usage)
+    return found
+
+
+def emptied(ground: Ground, books: Books, hand: Hand, watch: Watch) -> Lived:
+    """Wait until the full queue is empty, then let the hand end. Raises `Failed` where the rows disagree or a worker did not stay."""
+    count = ground.scale.operations
+    finished(ground, books, count)
+    usage, session_count = watch.usage(), books.session_count()
+    hand.check()
+    hand.drain()
+    all_lived = verified(books, count)
+    return Lived(per_s=count / (all_lived.seconds or usage.seconds), session_count=session_count, usage=usage)
 
 
 def warm(ground: Ground, books: Books) -> None:

@@ -5,7 +5,7 @@ import platform
 from dataclasses import dataclass
 from datetime import datetime
 
-from coatcheck.bench.processes import machine_memory_bytes
+from coatcheck.bench.kernel import machine_memory_bytes
 from coatcheck.version import VERSION
 
 

@@ -30,7 +30,7 @@ def measure(ground: Ground) -> Sequence[Figure]:
         away_s = _crashed(ground, ground.server)
         with ground.books() as books:
             returned_at, ended = ground.seams.clock.boottime(), books.ended_count()
-            watch = ground.watch(books, worker=hand.pid, service=service.pid)
+            watch = ground.watch(books, worker=hand.pids, service=[service.pid])
             _until(ground, books, ended + 1)
             first_ms = (ground.seams.clock.boottime() - returned_at) * 1000
             limit = watch.usage().limit

@@ -18,7 +18,7 @@ def measure(ground: Ground) -> Sequence[Figure]:
         books.clear()
         with ground.working(service) as hand:
             lifecycle.warm(ground, books)
-            watch = ground.watch(books, worker=hand.pid, service=service.pid)
+            watch = ground.watch(books, worker=hand.pids, service=[service.pid])
             committed_at = _committed(ground, books)
             limit = watch.usage().limit
             lifecycle.finished(ground, books, len(committed_at))

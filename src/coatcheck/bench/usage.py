@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from coatcheck.bench.processes import machine_cpu_s
+from coatcheck.bench.kernel import machine_cpu_s
 from coatcheck.seams import Clock
 
 _FULL = 0.85
@@ -102,7 +102,8 @@ def _told(shares: Shares) -> str:
     if len(shares) == 1:
         return each[0]
     known = [share for share in shares if share is not None]
-    return f"{f'{sum(known):.2f}' if len(known) == len(shares) else '?'} ({', '.join(each)})"
+    whole = f"{sum(known):.2f}" if len(known) == len(shares) else "?"
+    return f"{whole} ({', '.join(each)})"
 
 
 def _share(began: float | None, ended: float | None, seconds: float) -> float | None:

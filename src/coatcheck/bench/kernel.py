@@ -1,4 +1,4 @@
-"""What processes have used so far, as the kernel counts it: processor time and resident memory. Where there is no /proc, nothing is claimed."""
+"""What the kernel tells of processes: who is whose child, what each does, and what it used so far. Where there is no /proc, nothing is claimed."""
 
 import os
 from collections.abc import Sequence
@@ -6,7 +6,9 @@ from pathlib import Path
 
 _PROC = Path("/proc")
 _TICKS = os.sysconf("SC_CLK_TCK")
-_PARENT, _USER, _SYSTEM, _USER_OF_CHILDREN, _SYSTEM_OF_CHILDREN = 1, 11, 12, 13, 14
+_STATE, _PARENT, _USER, _SYSTEM, _USER_OF_CHILDREN, _SYSTEM_OF_CHILDREN = 0, 1, 11, 12, 13, 14
+_STOPPED, _DEAD = "T", ("Z", "X")
+"""States of a process."""
 _IDLE = (3, 4)
 """Of the machine's times: idle, and waiting for a disk."""
 _GUEST = 8
@@ -45,6 +47,18 @@ def parent(pid: int) -> int | None:
     """Whose child it is."""
     found = _stat(pid)
     return None if found is None else int(found[_PARENT])
+
+
+def is_dead(pid: int) -> bool:
+    """Whether it has ended, also if nobody took note of that yet; true where nobody tells."""
+    found = _stat(pid)
+    return found is None or found[_STATE] in _DEAD
+
+
+def is_still(pid: int) -> bool:
+    """Whether it is stopped, or has ended; true where nobody tells."""
+    found = _stat(pid)
+    return found is None or found[_STATE] in (_STOPPED, *_DEAD)
 
 
 def name(pid: int) -> str | None:
