@@ -20,15 +20,21 @@ from coatcheck.store.pauses import register
 
 def main() -> None:
     """Fill a store, ask, print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--operations", type=int, default=100_000, help="operations that are over")
-    parser.add_argument("--live", type=int, default=10_000, help="operations that are due")
-    parser.add_argument("--rounds", type=int, default=300, help="claims of a hundred")
-    parser.add_argument("--audit", type=int, default=100_000, help="operations to audit")
-    parser.add_argument("--retire", type=int, default=100_000, help="operations to retire")
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.size", description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter
+    )
+    parser.add_argument("--operations", type=_count, default=100_000, help="operations that are over")
+    parser.add_argument("--live", type=_count, default=10_000, help="operations that are due")
+    parser.add_argument("--rounds", type=_count, default=300, help="claims of a hundred")
+    parser.add_argument("--audit", type=_count, default=100_000, help="operations to audit")
+    parser.add_argument("--retire", type=_count, default=100_000, help="operations to retire")
     parser.add_argument("--inflow", type=int, default=1000, help="operations enqueued a second meanwhile")
-    parser.add_argument("--lives", type=int, default=2000, help="whole lives, on the empty store and on the full one")
-    parser.add_argument("--moves", type=int, default=60_000, help="leases taken and given back under a held snapshot")
+    parser.add_argument(
+        "--lives", type=_count, default=2000, help="whole lives, on the empty store and on the full one"
+    )
+    parser.add_argument(
+        "--moves", type=_count, default=60_000, help="leases taken and given back under a held snapshot"
+    )
     asked = parser.parse_args()
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -51,6 +57,13 @@ def main() -> None:
         _print(asyncio.run(measures.retired(ground, asked.retire, asked.inflow)))
         _print({f"dead rows after retention, {name}": count for name, count in _dead(connection)})
         _print(measures.vacuumed(connection, measures.SWEPT))
+
+
+def _count(word: str) -> int:
+    count = int(word)
+    if count < 1:
+        raise argparse.ArgumentTypeError(f"expected at least 1, got {count}")
+    return count
 
 
 def _snapshot(ground: Ground, moves: int) -> None:

@@ -128,6 +128,8 @@ def test_a_malformed_database_address_is_refused_with_2_and_not_shown(terminal: 
         ["bench", "no-such-measurement"],
         ["bench", "--operations", "1"],
         ["bench", "--rows", "10", "--rows", "5000"],
+        ["bench", "--operations", "0"],
+        ["bench", "--renders", "0"],
         ["bench", "--renders", "1000000000"],
     ],
     ids=lambda words: " ".join(words).encode("unicode_escape").decode(),

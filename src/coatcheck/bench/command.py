@@ -4,9 +4,7 @@ Nothing is left running or lying around. Of a run that is killed the workers and
 folder stay until the next run, which clears them away before it begins.
 """
 
-import signal
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from coatcheck.bench import ground
@@ -42,7 +40,7 @@ def run(
     seams = seams or Seams.real()
     figures: list[Figure] = []
     home = load_settings().home / "bench"
-    with _ended_in_order(), ground.opened(home, url=database_url, scale=scale, seams=seams, telling=telling) as place:
+    with ground.opened(home, url=database_url, scale=scale, seams=seams, telling=telling) as place:
         with place.books() as books:
             machine = described(books.server().version, seams.clock.now())
         for name, measurement in measurements.items():
@@ -65,13 +63,3 @@ def shown(value: float | None) -> str:
     whole = len(f"{abs(value):.0f}")
     digits = _COUNTING - whole if abs(value) >= 1 else _COUNTING
     return f"{value:,.{max(0, digits)}f}".replace(",", " ")
-
-
-@contextmanager
-def _ended_in_order() -> Iterator[None]:
-    """SIGTERM ends a run as Ctrl-C does."""
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

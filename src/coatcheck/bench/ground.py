@@ -6,6 +6,7 @@ reaches a worker under measure, but the home that holds the embedded server.
 
 import os
 import shutil
+import signal
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
@@ -103,9 +104,9 @@ def _reading(pid: int) -> Reading:
 def opened(home: Path, *, url: str | None, scale: Scale, seams: Seams, telling: Telling) -> Iterator[Ground]:
     """The ground for one run; `home` is a folder of this command's own, emptied at the end.
 
-    Raises `Failed` while another run uses the same home, `Refused` for a database that is used, and what `migrate up` raises.
+    While it lasts, SIGTERM ends this process as Ctrl-C does. Raises `Failed` while another run uses the same home, `Refused` for a database that is used, and what `migrate up` raises.
     """
-    with alone(home / "bench.lock", "measurement"):
+    with _ended_in_order(), alone(home / "bench.lock", "measurement"):
         server = None if url is not None else _server(home / "postgres", seams)
         try:
             place = _named(server) if server is not None else url or ""
@@ -121,6 +122,15 @@ def opened(home: Path, *, url: str | None, scale: Scale, seams: Seams, telling: 
             if server is not None:
                 server.remove()
             shutil.rmtree(home, ignore_errors=True)
+
+
+@contextmanager
+def _ended_in_order() -> Iterator[None]:
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _server(home: Path, seams: Seams) -> DevPostgres:

@@ -28,11 +28,17 @@ def cpu_s(pid: int) -> float | None:
 
 def family_cpu_s(pid: int) -> float | None:
     """The same with its children, those that have ended included: a server and all its backends."""
+    before, living = None, 0.0
+    # a child that ends between the two readings would be in neither
+    while (ended := _ended_cpu_s(pid)) != before and ended is not None:
+        before, living = ended, sum(cpu_s(each) or 0.0 for each in (pid, *children(pid)))
+    return None if ended is None else ended + living
+
+
+def _ended_cpu_s(pid: int) -> float | None:
+    """Of its children that have ended."""
     found = _stat(pid)
-    if found is None:
-        return None
-    ended = (int(found[_USER_OF_CHILDREN]) + int(found[_SYSTEM_OF_CHILDREN])) / _TICKS
-    return ended + sum(cpu_s(each) or 0.0 for each in (pid, *children(pid)))
+    return None if found is None else (int(found[_USER_OF_CHILDREN]) + int(found[_SYSTEM_OF_CHILDREN])) / _TICKS
 
 
 def children(pid: int) -> Sequence[int]:

@@ -53,8 +53,8 @@ def bench(
 def _scaled(scale: "Scale", operations: int | None, renders: int | None, rows: list[int] | None) -> "Scale":
     """What was asked for in place of the usual. Raises `Refused` for less than a measurement takes."""
     asked = (
-        ("--operations", _LEAST_OPERATIONS, [operations or scale.operations]),
-        ("--renders", _LEAST_RENDERS, [renders or scale.renders]),
+        ("--operations", _LEAST_OPERATIONS, [scale.operations if operations is None else operations]),
+        ("--renders", _LEAST_RENDERS, [scale.renders if renders is None else renders]),
         ("--rows", _LEAST_ROWS, list(rows or scale.rows)),
     )
     for name, least, values in asked:
