@@ -41,7 +41,7 @@ from (
   order by operation_id) as leased
 \\gset
 """
-_TOLD = "-c plan_cache_mode=force_generic_plan -c enable_seqscan=off -c jit=off"
+_TOLD = "-c plan_cache_mode=force_generic_plan -c jit=off"
 """What the worker tells the session that claims (`plan_for_any`): with plans of the server's choosing this would be no floor."""
 _PARAMETER = re.compile(r"%(?:\((\w+)\)s|%)")
 _LATENCY = re.compile(r"^\s+([0-9.]+)\s+[0-9]+\s+\S", re.MULTILINE)

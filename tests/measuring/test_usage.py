@@ -97,9 +97,9 @@ def test_of_a_process_that_is_gone_nothing_is_told() -> None:
 
 def test_a_child_that_ends_between_two_readings_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """It would be among neither those that have ended nor those that live, and a server would seem to have used less than before."""
-    ended, looked, read = iter([1.0, 3.0, 3.0]), iter([[], []]), kernel.cpu_s(os.getpid())
+    ended, read = iter([1.0, 3.0, 3.0]), kernel.cpu_s(os.getpid())
     monkeypatch.setattr(kernel, "_ended_cpu_s", lambda _: next(ended))
-    monkeypatch.setattr(kernel, "children", lambda _: next(looked))
+    monkeypatch.setattr(kernel, "children", lambda _: [])
     monkeypatch.setattr(kernel, "cpu_s", lambda _: read)
     assert kernel.family_cpu_s(os.getpid()) == 3.0 + (read or 0.0)
 

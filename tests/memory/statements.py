@@ -78,6 +78,7 @@ OUT_OF_SCOPE: Final[Mapping[str, str]] = {
     "store/count_retirable": _OVER,
     "store/retire": _OVER,
     "store/ask_for_confirmation": "asks a standby, and there is none",
+    "store/discard_plans": "says how PostgreSQL plans, and there is no planner",
     "store/find_sessions": "nothing is carried out after its connection broke",
     "store/inspect_connection_room": _OWN,
     "store/inspect_server": _OWN,

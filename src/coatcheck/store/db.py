@@ -30,7 +30,7 @@ class Plan(enum.Enum):
     FRESH = enum.auto()
     """For these very parameters, each time."""
     GENERIC = enum.auto()
-    """For any parameters, and without a walk through a whole table. Said to the session, so it goes for what else is prepared there; not behind a pooler."""
+    """For any parameters. Said to the session, so it goes for what else is prepared there; not behind a pooler."""
 
 
 CONNECT_TIMEOUT_S = 5
@@ -44,6 +44,11 @@ OPTIONS: Mapping[str, Any] = {
 }
 WARNED = "01000"
 """The class of a warning: the commit stands here, and a standby may not have it."""
+SLOW_S = 0.1
+"""A statement that took longer may have a plan that was made for a table of another size, so its session plans anew: an outbox that autovacuum
+found empty is supposed to have one row, and what was planned then reads all of it for each row that comes later (measured: 4 s at 100,000)."""
+PLANS_LAST_S = 1.0
+"""For so long at least a session keeps its plans: what is slow for another reason does not make all of them anew each time."""
 _OUTLAST_TRIES, _OUTLAST_PAUSE_S = 40, 0.05
 
 
@@ -95,6 +100,8 @@ class Database:
         self._warned = False
         self._session = 0
         self._is_told = False
+        self._planned_at = 0.0
+        self._plans_are_old = False
         self._lost_sessions: set[int] = set()
 
     async def fetch(
@@ -108,18 +115,32 @@ class Database:
             connection = await self._open()
             self._warned = False
             try:
-                if plan is Plan.GENERIC and not self._is_told:
-                    await _executed(connection, statement("store", "plan_for_any"), {"pid": self._session})
-                    self._is_told = True
+                await self._plan(connection, plan)
+                began = self._seams.clock.boottime()
                 cursor = await _executed(connection, text, parameters, prepare=plan is not Plan.FRESH)
                 rows: Sequence[Row] = await cursor.fetchall() if cursor.description else []
             except BaseException as error:
                 await self._after(error)
                 raise
+            self._learn(began)
         if self._warned:
             message = "the server committed locally and warned that a standby may not have it"
             raise CommitUnknown(message, next="Look for what the statement would have written.")
         return rows
+
+    async def _plan(self, connection: psycopg.AsyncConnection[Row], plan: Plan) -> None:
+        """What the session has to be told before the statement."""
+        if self._plans_are_old:
+            await _executed(connection, statement("store", "discard_plans"), None, prepare=False)
+            self._plans_are_old = False
+        if plan is Plan.GENERIC and not self._is_told:
+            await _executed(connection, statement("store", "plan_for_any"), {"pid": self._session})
+            self._is_told = True
+
+    def _learn(self, began: float) -> None:
+        now = self._seams.clock.boottime()
+        if now - began > SLOW_S and now - self._planned_at > PLANS_LAST_S:
+            self._plans_are_old, self._planned_at = True, now
 
     async def outlast(self) -> None:
         """Wait until the sessions of connections that broke have ended: till then they may carry out what they were sent.
