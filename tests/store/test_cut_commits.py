@@ -8,6 +8,7 @@ import asyncio
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from math import inf
 
 import pytest
 
@@ -15,6 +16,7 @@ from coatcheck.core import events as ev
 from coatcheck.core.machine import advance
 from coatcheck.core.operation import DispatchId, OperationId, RemoteJobId
 from coatcheck.core.steps import Step
+from coatcheck.store import db
 from coatcheck.store.committer import Committer
 from coatcheck.store.db import Database
 from coatcheck.store.door import ConcludeSave, MarkSave, Save, Saved, Status
@@ -55,6 +57,12 @@ class Line:
 
 async def _no_pause(seconds: float) -> None:
     await asyncio.sleep(0)
+
+
+@pytest.fixture(autouse=True)
+def plans_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A slow machine's statement would be followed by another one than the test counts on."""
+    monkeypatch.setattr(db, "SLOW_S", inf)
 
 
 def steps_of(ground: Ground, events: dict[OperationId, ev.Event]) -> list[Step]:
