@@ -18,7 +18,7 @@ ROOT = SOURCE / "sql" / "statements"
 FILES = sorted(path for path in ROOT.rglob("*.sql") if path.parent.name != "parts")
 PARTS = sorted((ROOT / "parts").glob("*.sql"))
 CALL = re.compile(r"statement\(\s*\"(\w+)\",\s*(f?)\"([\w{}]+)\"")
-COMMANDS = {"alter", "checkpoint", "lock", "truncate", "vacuum"}
+COMMANDS = {"alter", "checkpoint", "discard", "lock", "truncate", "vacuum"}
 """What a server runs but cannot prepare."""
 SINCE = {"flushed": 16}
 """Which version of PostgreSQL has what a statement reads, where not all have it."""
