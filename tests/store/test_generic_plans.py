@@ -81,6 +81,16 @@ def test_what_was_planned_for_an_empty_outbox_is_planned_anew_once_it_is_slow(
     ground.sql("delete from coatcheck.outbox where tenant_id = 'tenant'")
 
 
+@pytest.mark.parametrize(("plan", "is_doubted"), [(Plan.FRESH, False), (Plan.AUTO, True), (Plan.GENERIC, True)])
+def test_what_keeps_no_plan_says_nothing_of_plans(
+    ground: Ground, monkeypatch: pytest.MonkeyPatch, *, plan: Plan, is_doubted: bool
+) -> None:
+    """A page of a list may well be slow, and its plan is made for it alone."""
+    monkeypatch.setattr(db, "SLOW_S", 0.0)
+    ground.run(ground.line.fetch("select 1", plan=plan))
+    assert ground.line._plans_are_old is is_doubted
+
+
 def rows_read(ground: Ground) -> int:
     """Rows of the outbox that anybody read so far, by whatever way."""
     ground.run(ground.line.fetch("select pg_stat_force_next_flush()"))

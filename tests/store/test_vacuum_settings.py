@@ -6,7 +6,7 @@ LARGE = {"operations", "specifications", "dispatches", "history", "deliveries"}
 
 
 def test_large_tables_are_vacuumed_at_a_twentieth_and_the_outbox_at_a_fiftieth(database: postgres.Database) -> None:
-    """At PostgreSQL's own fifth, what retention lets go would be used again four times later."""
+    """At PostgreSQL's own fifth, four times as much of what retention lets go would lie dead."""
     with database.connect() as connection:
         found = connection.execute(
             "select relname, split_part(option, '=', 2)::float8 from pg_class, unnest(reloptions) as option"

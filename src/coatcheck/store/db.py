@@ -122,7 +122,8 @@ class Database:
             except BaseException as error:
                 await self._after(error)
                 raise
-            self._learn(began)
+            if plan is not Plan.FRESH:
+                self._learn(began)
         if self._warned:
             message = "the server committed locally and warned that a standby may not have it"
             raise CommitUnknown(message, next="Look for what the statement would have written.")
@@ -138,6 +139,7 @@ class Database:
             self._is_told = True
 
     def _learn(self, began: float) -> None:
+        """Whether what is kept of plans took too long."""
         now = self._seams.clock.boottime()
         if now - began > SLOW_S and now - self._planned_at > PLANS_LAST_S:
             self._plans_are_old, self._planned_at = True, now
