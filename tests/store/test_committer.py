@@ -2,12 +2,14 @@
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 
 import psycopg
 import pytest
 
 from coatcheck.errors import CommitUnknown, Unavailable
-from coatcheck.store.committer import BATCH, Committer
+from coatcheck.seams import Seams
+from coatcheck.store.committer import BATCH, Committer, Lane
 from coatcheck.store.db import Trouble, trouble
 from store.writers import Item, Writer, away, committer, enqueued, trial
 
@@ -22,6 +24,26 @@ def test_what_waits_while_a_batch_commits_is_the_next_batch() -> None:
         assert (made.commit_count, made.item_count) == (3, BATCH + 11)
 
     assert [len(batch) for batch in trial(story).written] == [1, BATCH, 10]
+
+
+def test_company_that_is_there_already_is_not_waited_for() -> None:
+    rests: list[float] = []
+
+    async def noted(seconds: float) -> None:
+        rests.append(seconds)
+
+    async def story() -> None:
+        writer = Writer()
+        seams = replace(Seams.real(), sleep=noted)
+        made = Committer({Item: Lane(write=writer.write, key=lambda item: item.key)}, seams=seams, rest_s=0.05)
+        tasks = await enqueued(made, [Item(key) for key in range(3 * BATCH)])
+        writer.held.set()
+        await asyncio.gather(*tasks)
+        assert [len(batch) for batch in writer.written] == [BATCH, BATCH, BATCH]
+        assert rests == [0.05], "only after the last one"
+        await made.close()
+
+    asyncio.run(story())
 
 
 def test_a_key_is_once_in_a_batch_and_its_items_keep_their_order() -> None:

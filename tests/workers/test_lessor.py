@@ -11,7 +11,8 @@ from coatcheck.core.operation import OperationId
 from coatcheck.queue.leases import Leases, Message
 from coatcheck.seams import Clock, Seams
 from coatcheck.store.budgets import Budget
-from coatcheck.workers.lessor import REST_S, Capacity, Lessor
+from coatcheck.workers import lessor as lessor_module
+from coatcheck.workers.lessor import AT_ONCE, REST_S, Capacity, Lessor
 from store.budgeting import budget
 from store.ground import ACCOUNT, Ground
 
@@ -102,3 +103,40 @@ def test_one_tenant_alone_is_claimed_as_soon_as_it_is_heard_of(database: postgre
         ground.enqueue("more")
         lessor.hear()
         assert len(ground.run(lessor.claim())) == 1, "a rest is no wall where nobody else is kept waiting"
+
+
+@pytest.mark.parametrize("has_company", [False, True])
+def test_a_backlog_is_claimed_in_portions_that_follow_at_once_where_nobody_else_waits(
+    database: postgres.Database, monkeypatch: pytest.MonkeyPatch, *, has_company: bool
+) -> None:
+    """What is claimed all at once keeps first the processor busy and then the database."""
+    monkeypatch.setattr(lessor_module, "REST_S", 1_000.0)
+    with Ground(database) as ground:
+        capacities = {Action.DISPATCH: Capacity(places=3 * AT_ONCE, lease_s=45, accounts={ACCOUNT: ACCOUNT})}
+        lessor = Lessor(Leases(ground.line, "w"), ground.line, capacities, replace(Seams.real(), clock=MovedClock()))
+        ground.enqueue_many(2 * AT_ONCE)
+        if has_company:
+            ground.enqueue("b", tenant_id="ben")
+        begun = ground.run(lessor.claim())
+        assert len(begun) == AT_ONCE - capacities[Action.DISPATCH].reserve
+        if has_company:
+            with pytest.raises(TimeoutError):
+                ground.run(asyncio.wait_for(lessor.wait(), 0.1))
+        else:
+            ground.run(asyncio.wait_for(lessor.wait(), 10))
+            assert len(ground.run(lessor.claim())) == len(begun)
+
+
+def test_what_takes_the_last_places_is_followed_by_a_rest(
+    database: postgres.Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lessor_module, "REST_S", 1_000.0)
+    with Ground(database) as ground:
+        capacities = {Action.DISPATCH: Capacity(places=AT_ONCE, lease_s=45, accounts={ACCOUNT: ACCOUNT})}
+        lessor = Lessor(Leases(ground.line, "w"), ground.line, capacities, replace(Seams.real(), clock=MovedClock()))
+        ground.enqueue_many(AT_ONCE)
+        begun = ground.run(lessor.claim())
+        for work in begun:
+            lessor.done(work.message)
+        with pytest.raises(TimeoutError):
+            ground.run(asyncio.wait_for(lessor.wait(), 0.1))

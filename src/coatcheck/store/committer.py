@@ -24,12 +24,14 @@ from coatcheck.store.db import Trouble, trouble
 
 logger = logging.getLogger(__name__)
 
-BATCH = 500
-"""Items in one statement at most."""
+BATCH = 200
+"""Items in one statement at most: while it is written, the worker goes on with those of the one before."""
 _PAUSE_S = (0.1, 2.0)
 _NEXT = "The lease ends by itself and another worker goes on."
 _FULL_REST_AT = 4
-"""Items of a batch after which the rest is as long as it may be."""
+"""Items of a batch after which the rest is as long as it may be,"""
+_ENOUGH = BATCH // 2
+"""and who is company enough that it need not be waited for."""
 AWAY_AFTER_S = 5.0
 """How long a statement may go unanswered before the database counts as away: a commit waits for its standby, and a row for a lock, without any limit."""
 STOP_S = 1.0
@@ -144,9 +146,9 @@ class Committer:
                 _fail(waiting, _ended())
 
     async def _rest(self, count: int) -> None:
-        """Let company come; whoever closes waits for nobody."""
+        """Let company come, if it has not; whoever closes waits for nobody."""
         rest_s = self._rest_s * min(1.0, (count - 1) / _FULL_REST_AT)
-        if rest_s > 0 and not self._draining:
+        if rest_s > 0 and len(self._waiting) < _ENOUGH and not self._draining:
             await self._seams.sleep(rest_s)
 
     def _gather(self) -> dict[type, list[_Waiting]]:

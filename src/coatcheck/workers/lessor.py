@@ -40,6 +40,9 @@ REST_S = 0.05
 """Between two claims that find company."""
 _REST_SHARE = 3.0
 """On a slow machine the rest is this many times as long as the claim took."""
+AT_ONCE = 100
+"""Of a kind a claim takes at most so many, and where more is due another follows at once: while these begin, those are being leased. All at
+once would keep busy first the processor and then the database, never both."""
 ROOM_S = 0.1
 """How long a worker that cannot take all that is due lets places fall free before it claims for a few of them."""
 _ROOM_SHARE = 4
@@ -156,10 +159,19 @@ class Lessor:
         begun = Counter(message.action for message in messages)
         share = max((begun[action] / each.places for action, each in self._capacities.items()), default=0.0)
         self._pace.learn(ended, took_s=ended - began, rows=len(messages), begun=share)
-        rest_s = max(REST_S, (ended - began) * _REST_SHARE)
+        has_company = self._pace.has_company(ended)
+        rest_s = 0.0 if self._is_cut(begun) and not has_company else max(REST_S, (ended - began) * _REST_SHARE)
         self._rested_at = ended + rest_s if len(messages) > 1 else 0.0
-        heeds_at = 0.0 if self._pace.has_company(ended) else ended + min(REST_S, ended - began)
+        heeds_at = 0.0 if has_company else ended + min(REST_S, ended - began)
         self._heeds_at = min(self._rested_at, heeds_at)
+
+    def _is_cut(self, begun: Mapping[Action, int]) -> bool:
+        """Whether it was not room but AT_ONCE that ended a claim which found so many."""
+        return any(
+            each.places - self.in_hand[action] + begun[action] > AT_ONCE
+            for action, each in self._capacities.items()
+            if action in self._crowded and action in begun
+        )
 
     async def _is_released(self) -> bool:
         """Whether the suspect for which hands are being emptied went to another worker."""
@@ -284,7 +296,7 @@ class Lessor:
         wanted = []
         for action, capacity in self._capacities.items():
             turns = self._turns[action]
-            free = capacity.places - self.in_hand[action]
+            free = min(AT_ONCE, capacity.places - self.in_hand[action])
             share = max(1, free // len(turns)) if turns else 0
             reserve = min(share, capacity.reserve // len(turns)) if turns else 0
             # a busy process begins less, but the first message of who has nothing in hand always

@@ -6,11 +6,21 @@ select message.lane, specification.specification_text, delivery.output_index, de
   delivery.sniffed_type, dispatch.quiescent_at,
 -- include: operation_columns
 from unnest(%(operation_id)s::uuid[], %(lane)s::smallint[], %(action)s::text[]) as message(operation_id, lane, action)
-join coatcheck.operations as operation using (operation_id)
-left join coatcheck.specifications as specification
-  on message.action = 'dispatch' and specification.operation_id = message.operation_id
-left join coatcheck.deliveries as delivery
-  on message.action = 'deliver' and delivery.operation_id = message.operation_id
-    and delivery.output_index = message.lane - 1
-left join coatcheck.dispatches as dispatch
-  on message.action = 'reconcile' and dispatch.dispatch_id = operation.dispatch_id
+join coatcheck.operations as operation on operation.operation_id = message.operation_id
+-- one by one, and only for whom it is about: joined freely, a table that was empty when this was planned is read through for every message
+left join lateral (
+  select held.specification_text
+  from coatcheck.specifications as held
+  where message.action = 'dispatch' and held.operation_id = message.operation_id
+  limit 1) as specification on true
+left join lateral (
+  select held.output_index, held.state, held.source, held.declared_type, held.declared_bytes, held.declared_sha256, held.uri,
+    held.sha256, held.bytes, held.sniffed_type
+  from coatcheck.deliveries as held
+  where message.action = 'deliver' and held.operation_id = message.operation_id and held.output_index = message.lane - 1
+  limit 1) as delivery on true
+left join lateral (
+  select held.quiescent_at
+  from coatcheck.dispatches as held
+  where message.action = 'reconcile' and held.dispatch_id = operation.dispatch_id
+  limit 1) as dispatch on true
