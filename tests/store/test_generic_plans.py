@@ -1,5 +1,7 @@
 """A claim's session plans for any parameters, the same whatever is asked for; and what was planned for an empty table is planned anew."""
 
+from dataclasses import replace
+from math import inf
 from typing import LiteralString
 
 import psycopg
@@ -7,6 +9,7 @@ import pytest
 
 from coatcheck.core.actions import Action
 from coatcheck.queue.leases import Release
+from coatcheck.seams import Clock, Seams
 from coatcheck.store import db
 from coatcheck.store.db import Plan
 from coatcheck.store.statements import statement
@@ -68,7 +71,8 @@ def test_what_was_planned_for_an_empty_outbox_is_planned_anew_once_it_is_slow(
     ground: Ground, monkeypatch: pytest.MonkeyPatch, *, is_quick: bool
 ) -> None:
     """Autovacuum leaves such plans wherever an outbox drained; what is quick keeps them, which is what shows that they are bad."""
-    monkeypatch.setattr(db, "SLOW_S", 1e9 if is_quick else 0.0)
+    monkeypatch.setattr(db, "SLOW_S", inf if is_quick else 0.0)
+    monkeypatch.setattr(db, "LONG_S", inf)
     monkeypatch.setattr(db, "PLANS_LAST_S", 0.0)
     ground.sql("alter table coatcheck.outbox set (autovacuum_enabled = false)")
     ground.sql("vacuum coatcheck.outbox")
@@ -90,6 +94,35 @@ def test_what_keeps_no_plan_says_nothing_of_plans(
     monkeypatch.setattr(db, "SLOW_S", 0.0)
     ground.run(ground.line.fetch("select 1", plan=plan))
     assert ground.line._plans_are_old is is_doubted
+
+
+class ToldClock(Clock):
+    """Boot time as the test says."""
+
+    def __init__(self, *told: float) -> None:
+        self.told = iter(told)
+
+    def boottime(self) -> float:
+        return next(self.told)
+
+
+@pytest.mark.parametrize(
+    ("after_s", "took_s", "is_doubted"),
+    [(0.9, 0.2, False), (1.1, 0.2, True), (4.9, 0.05, False), (5.1, 0.05, True), (100.0, 0.01, False)],
+)
+def test_what_is_merely_large_has_its_plans_made_anew_more_rarely(
+    ground: Ground, after_s: float, took_s: float, *, is_doubted: bool
+) -> None:
+    """A plan that reads a small table through costs tens of milliseconds, and as many as a large batch does without it."""
+    clock = ToldClock(1_000, 1_000.5, 1_000.5 + after_s - took_s, 1_000.5 + after_s)
+    line = db.Database(ground.database.url, seams=replace(Seams.real(), clock=clock), name="planner")
+    try:
+        ground.run(line.fetch("select 1"))
+        assert line._plans_are_old
+        ground.run(line.fetch("select 1"))
+        assert line._plans_are_old is is_doubted
+    finally:
+        ground.run(line.close())
 
 
 @pytest.mark.parametrize("table", ["dispatches", "deliveries", "specifications"])

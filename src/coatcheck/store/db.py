@@ -8,6 +8,7 @@ import asyncio
 import enum
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from math import inf
 from typing import Any
 
 import psycopg
@@ -49,6 +50,10 @@ SLOW_S = 0.1
 found empty is supposed to have one row, and what was planned then reads all of it for each row that comes later (measured: 4 s at 100,000)."""
 PLANS_LAST_S = 1.0
 """For so long at least a session keeps its plans: what is slow for another reason does not make all of them anew each time."""
+LONG_S = 0.02
+"""Between this and SLOW_S it may merely be large; so such a statement"""
+LONG_PLANS_LAST_S = 5.0
+"""makes the plans anew only after so long."""
 _OUTLAST_TRIES, _OUTLAST_PAUSE_S = 40, 0.05
 
 
@@ -141,7 +146,9 @@ class Database:
     def _learn(self, began: float) -> None:
         """Whether what is kept of plans took too long."""
         now = self._seams.clock.boottime()
-        if now - began > SLOW_S and now - self._planned_at > PLANS_LAST_S:
+        took_s = now - began
+        lasts_s = PLANS_LAST_S if took_s > SLOW_S else LONG_PLANS_LAST_S if took_s > LONG_S else inf
+        if now - self._planned_at > lasts_s:
             self._plans_are_old, self._planned_at = True, now
 
     async def outlast(self) -> None:
