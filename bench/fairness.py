@@ -13,6 +13,7 @@ from pathlib import Path
 
 import psycopg
 
+from bench.refusals import told
 from coatcheck.bench import QUICK
 from coatcheck.bench.books import PROVIDER
 from coatcheck.bench.ground import opened
@@ -120,4 +121,5 @@ def quantiles(delays: Sequence[float]) -> tuple[float, float]:
 
 
 if __name__ == "__main__":
-    main()
+    with told():
+        main()

@@ -11,6 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from bench.refusals import told
 from coatcheck.app.workplace import worker_of
 from coatcheck.bench import QUICK
 from coatcheck.bench.ground import Ground, opened
@@ -49,4 +50,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with told():
+        main()

@@ -9,6 +9,7 @@ from bench.peers import environments, report
 from bench.peers.competition import Plan, Standing, held
 from bench.peers.contestants import CONTESTANTS
 from bench.peers.stage import staged
+from bench.refusals import told
 from coatcheck.seams import Seams
 
 
@@ -56,4 +57,5 @@ def _tell(line: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    with told():
+        sys.exit(main())

@@ -23,6 +23,8 @@ def interpreter(seams: Seams, asked: str | None) -> str:
     for candidate in _candidates(asked):
         if _ended(seams, [candidate, "-c", "import sys; sys.exit(sys.version_info < (3, 12))"]) == 0:
             return candidate
+    if asked is not None:
+        raise Refused(f"expected Python 3.12 or newer as --python, got {asked!r}", next="name another one")
     raise Refused("expected Python 3.12 or newer, found none", next="install one, or name it with --python")
 
 

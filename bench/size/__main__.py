@@ -8,6 +8,7 @@ from pathlib import Path
 
 import psycopg
 
+from bench.refusals import told
 from bench.size import measures
 from bench.size.crowd import gather
 from coatcheck.bench import QUICK
@@ -99,4 +100,5 @@ def _say(line: str) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with told():
+        main()
