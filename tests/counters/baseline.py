@@ -25,7 +25,7 @@ def grown(before: Mapping[str, Any], cost: Cost) -> Sequence[str]:
         for name, number in cost.statements.items()
         if number > before["statements"].get(name, 0)
     ]
-    for name, tolerance in (("rows", ROWS), ("wal_bytes", LOG)):
+    for name, tolerance in (("rows", ROWS), ("wal_bytes", LOG), ("final_wal_bytes", LOG)):
         is_now, was = getattr(cost, name) / cost.operations, before[name] / before["operations"]
         if is_now > was * (1 + tolerance):
             found.append(

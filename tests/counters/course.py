@@ -58,12 +58,14 @@ PACE = ServiceSettings(queued_s=(0, 0), processing_s=(2, 2))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """Of one run: statements by name, without those beside; rows and log, enqueues included."""
+    """Of one run: statements by name, without those beside; rows and log in bytes, enqueues included."""
 
     operations: int
     statements: Mapping[str, int]
     rows: int
     wal_bytes: int
+    final_wal_bytes: int
+    """Of the log, what was written until the render's end was saved, so all but the delivery."""
 
 
 def counted(manner: str) -> Cost:
@@ -79,22 +81,25 @@ def counted(manner: str) -> Cost:
             _lived(
                 reader, settings, ALONE, 1
             )  # what is done once only, such as the first page of a table, is not counted
-            before, tally = reader.counters(), Tally()
-            for turn in _lived(reader, settings, manner, count):
+            before, tally, after = reader.counters(), Tally(), {}
+            for action, turn, counters in _lived(reader, settings, manner, count):
                 tally.statements.update(turn.statements)
-            after = reader.counters()
+                after[action] = counters
             lives = reader.lifecycles()
         assert lives.delivered_count == count + 1
         assert len(service.posts) == count + 1
     return _cost(count, tally, before, after)
 
 
-def _lived(reader: Books, settings: Settings, manner: str, count: int) -> list[Tally]:
-    """Enqueue so many and let each role have its turn; what each turn ran. Returns when the sessions have reported."""
+def _lived(reader: Books, settings: Settings, manner: str, count: int) -> list[tuple[Action, Tally, Counters]]:
+    """Enqueue so many and let each role have its turn: what each turn ran, and what was counted when its sessions had reported."""
     with books.opened(settings.database_url or "") as own:
         own.enqueue(f"{manner} {count}", count)
-    turns = [asyncio.run(_turn(settings, action, Gates(is_open=manner == ALONE))) for action in TURNS]
-    until(lambda: reader.session_count() == 0)
+    turns = []
+    for action in TURNS:
+        tally = asyncio.run(_turn(settings, action, Gates(is_open=manner == ALONE)))
+        until(lambda: reader.session_count() == 0)
+        turns.append((action, tally, reader.counters()))
     return turns
 
 
@@ -107,12 +112,14 @@ async def _turn(settings: Settings, action: Action, gates: Gates) -> Tally:
     return gates
 
 
-def _cost(count: int, tally: Tally, before: Counters, after: Counters) -> Cost:
+def _cost(count: int, tally: Tally, before: Counters, after: Mapping[Action, Counters]) -> Cost:
+    ended = after[TURNS[-1]]
     return Cost(
         operations=count,
         statements={name: number for name, number in sorted(tally.statements.items()) if name not in BESIDE},
-        rows=after.row_count - before.row_count,
-        wal_bytes=after.wal_bytes - before.wal_bytes,
+        rows=ended.row_count - before.row_count,
+        wal_bytes=ended.wal_bytes - before.wal_bytes,
+        final_wal_bytes=after[Action.OBSERVE].wal_bytes - before.wal_bytes,
     )
 
 

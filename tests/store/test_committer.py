@@ -26,7 +26,8 @@ def test_what_waits_while_a_batch_commits_is_the_next_batch() -> None:
     assert [len(batch) for batch in trial(story).written] == [1, BATCH, 10]
 
 
-def test_company_that_is_there_already_is_not_waited_for() -> None:
+@pytest.mark.parametrize(("count", "rest_count"), [(3 * BATCH, 1), (BATCH + 10, 2)])
+def test_company_that_is_there_already_is_not_waited_for(count: int, rest_count: int) -> None:
     rests: list[float] = []
 
     async def noted(seconds: float) -> None:
@@ -36,11 +37,11 @@ def test_company_that_is_there_already_is_not_waited_for() -> None:
         writer = Writer()
         seams = replace(Seams.real(), sleep=noted)
         made = Committer({Item: Lane(write=writer.write, key=lambda item: item.key)}, seams=seams, rest_s=0.05)
-        tasks = await enqueued(made, [Item(key) for key in range(3 * BATCH)])
+        tasks = await enqueued(made, [Item(key) for key in range(count)])
         writer.held.set()
         await asyncio.gather(*tasks)
-        assert [len(batch) for batch in writer.written] == [BATCH, BATCH, BATCH]
-        assert rests == [0.05], "only after the last one"
+        await asyncio.sleep(0)
+        assert rests == [0.05] * rest_count, "after the last one, and where few are left"
         await made.close()
 
     asyncio.run(story())

@@ -63,7 +63,7 @@ async def _no_pause(seconds: float) -> None:
 def plans_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """A slow machine's statement would be followed by another one than the test counts on."""
     monkeypatch.setattr(db, "SLOW_S", inf)
-    monkeypatch.setattr(db, "LONG_S", inf)
+    monkeypatch.setattr(db, "GENERIC_SLOW_S", inf)
 
 
 def steps_of(ground: Ground, events: dict[OperationId, ev.Event]) -> list[Step]:

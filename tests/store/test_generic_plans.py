@@ -72,7 +72,7 @@ def test_what_was_planned_for_an_empty_outbox_is_planned_anew_once_it_is_slow(
 ) -> None:
     """Autovacuum leaves such plans wherever an outbox drained; what is quick keeps them, which is what shows that they are bad."""
     monkeypatch.setattr(db, "SLOW_S", inf if is_quick else 0.0)
-    monkeypatch.setattr(db, "LONG_S", inf)
+    monkeypatch.setattr(db, "GENERIC_SLOW_S", inf)
     monkeypatch.setattr(db, "PLANS_LAST_S", 0.0)
     ground.sql("alter table coatcheck.outbox set (autovacuum_enabled = false)")
     ground.sql("vacuum coatcheck.outbox")
@@ -92,6 +92,8 @@ def test_what_keeps_no_plan_says_nothing_of_plans(
 ) -> None:
     """A page of a list may well be slow, and its plan is made for it alone."""
     monkeypatch.setattr(db, "SLOW_S", 0.0)
+    monkeypatch.setattr(db, "PLANS_LAST_S", 0.0)
+    ground.run(ground.line.fetch("select 1", plan=Plan.FRESH))
     ground.run(ground.line.fetch("select 1", plan=plan))
     assert ground.line._plans_are_old is is_doubted
 
@@ -107,22 +109,42 @@ class ToldClock(Clock):
 
 
 @pytest.mark.parametrize(
-    ("after_s", "took_s", "is_doubted"),
-    [(0.9, 0.2, False), (1.1, 0.2, True), (4.9, 0.05, False), (5.1, 0.05, True), (100.0, 0.01, False)],
+    ("plan", "quickest_s", "after_s", "took_s", "is_doubted"),
+    [
+        (Plan.AUTO, 0.001, 0.9, 0.2, False),
+        (Plan.AUTO, 0.001, 1.1, 0.2, True),
+        (Plan.AUTO, 0.001, 100, 0.05, False),
+        (Plan.GENERIC, 0.001, 4.9, 0.05, False),
+        (Plan.GENERIC, 0.001, 5.1, 0.05, True),
+        (Plan.GENERIC, 0.001, 1.1, 0.2, True),
+        (Plan.GENERIC, 0.04, 100, 0.05, False),
+    ],
 )
-def test_what_is_merely_large_has_its_plans_made_anew_more_rarely(
-    ground: Ground, after_s: float, took_s: float, *, is_doubted: bool
+def test_plans_are_doubted_by_how_long_a_statement_took_and_how_old_they_are(
+    ground: Ground, plan: Plan, quickest_s: float, after_s: float, took_s: float, *, is_doubted: bool
 ) -> None:
-    """A plan that reads a small table through costs tens of milliseconds, and as many as a large batch does without it."""
-    clock = ToldClock(1_000, 1_000.5, 1_000.5 + after_s - took_s, 1_000.5 + after_s)
+    """A plan for any parameters may read a small table through, which takes tens of milliseconds; a server far away takes as long for nothing."""
+    clock = ToldClock(1_000, 1_000, 1_000 + quickest_s, 1_000 + after_s - took_s, 1_000 + after_s)
     line = db.Database(ground.database.url, seams=replace(Seams.real(), clock=clock), name="planner")
     try:
-        ground.run(line.fetch("select 1"))
-        assert line._plans_are_old
-        ground.run(line.fetch("select 1"))
+        for _ in range(2):
+            assert not line._plans_are_old
+            ground.run(line.fetch("select 1", plan=plan))
         assert line._plans_are_old is is_doubted
     finally:
         ground.run(line.close())
+
+
+def test_a_new_session_has_no_old_plans(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(db, "SLOW_S", 0.0)
+    ground.run(ground.line.fetch("select 1"))
+    monkeypatch.setattr(db, "PLANS_LAST_S", 0.0)
+    ground.run(ground.line.fetch("select 1"))
+    assert ground.line._plans_are_old
+    monkeypatch.undo()
+    ground.run(ground.line.close())
+    ground.run(ground.line.fetch("select 1"))
+    assert not ground.line._plans_are_old
 
 
 @pytest.mark.parametrize("table", ["dispatches", "deliveries", "specifications"])

@@ -140,3 +140,53 @@ def test_what_takes_the_last_places_is_followed_by_a_rest(
             lessor.done(work.message)
         with pytest.raises(TimeoutError):
             ground.run(asyncio.wait_for(lessor.wait(), 0.1))
+
+
+def test_what_takes_turns_with_others_is_not_divided_further(database: postgres.Database) -> None:
+    """In company each claim is followed by a rest, whatever it took, so a portion would only make the worker slower."""
+    with Ground(database) as ground:
+        clock = MovedClock()
+        capacities = {Action.DISPATCH: Capacity(places=5 * AT_ONCE, lease_s=45, accounts={ACCOUNT: ACCOUNT})}
+        lessor = Lessor(Leases(ground.line, "w"), ground.line, capacities, replace(Seams.real(), clock=clock))
+        ground.enqueue("b", tenant_id="ben")
+        ground.enqueue_many(3 * AT_ONCE)
+        first = len(ground.run(lessor.claim()))
+        assert first < AT_ONCE, "nobody is known to be there yet"
+        clock.at += 2 * REST_S
+        assert len(ground.run(lessor.claim())) == 3 * AT_ONCE + 1 - first
+
+
+def test_a_portion_is_as_large_whoever_else_is_configured(database: postgres.Database) -> None:
+    with Ground(database) as ground:
+        accounts = {ACCOUNT: ACCOUNT, "idle": "idle", "idler": "idler"}
+        capacities = {Action.DISPATCH: Capacity(places=5 * AT_ONCE, lease_s=45, accounts=accounts)}
+        lessor = Lessor(Leases(ground.line, "w"), ground.line, capacities, replace(Seams.real(), clock=MovedClock()))
+        ground.enqueue_many(2 * AT_ONCE)
+        assert len(ground.run(lessor.claim())) == AT_ONCE - capacities[Action.DISPATCH].reserve // len(accounts)
+
+
+@pytest.mark.parametrize("places", [AT_ONCE // 2, 3 * AT_ONCE])
+def test_a_kind_that_is_full_keeps_no_other_from_its_next_portion(
+    database: postgres.Database, monkeypatch: pytest.MonkeyPatch, places: int
+) -> None:
+    """POSTs of a slow service may fill their places for long; looks, which have room for portions, do not wait for them."""
+    monkeypatch.setattr(lessor_module, "ROOM_S", 1_000.0)
+    with Ground(database) as ground:
+        for operation_id in ground.enqueue_many(places):
+            ground.accept(operation_id)
+        database.move_time(600)
+        for number in range(10):
+            ground.enqueue(f"d{number}")
+        accounts = {ACCOUNT: ACCOUNT}
+        capacities = {
+            Action.DISPATCH: Capacity(places=1, lease_s=45, accounts=accounts),
+            Action.OBSERVE: Capacity(places=places, lease_s=45, accounts=accounts),
+        }
+        lessor = Lessor(Leases(ground.line, "w"), ground.line, capacities, replace(Seams.real(), clock=MovedClock()))
+        ground.run(lessor.claim())
+        lessor.wake()
+        if places > AT_ONCE:
+            ground.run(asyncio.wait_for(lessor.wait(), 10))
+        else:
+            with pytest.raises(TimeoutError):
+                ground.run(asyncio.wait_for(lessor.wait(), 0.3))

@@ -4,19 +4,23 @@ Counters are read when the worker's sessions have ended, for only then are they 
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from coatcheck.bench import acceptance, lifecycle, witness
 from coatcheck.bench.books import TENANTS, Books, Counters
 from coatcheck.bench.figure import Figure
 from coatcheck.bench.ground import Ground
+from coatcheck.bench.hands import WORKER
 from coatcheck.bench.idle import settled
 
 _PAGE_BYTES = 8_192
 _LEAST = 0.0005
 """What is rarer than once in so many operations is not shown."""
 _COUNTED = "counted; batches grow with the load"
+_ALL_BUT_DELIVER = "dispatch,observe,reconcile"
+_Found = TypeVar("_Found")
 _LOADS = (1.0, 50.0)
 """Operations a second that are offered to a worker which could do more."""
 
@@ -34,7 +38,8 @@ def measure(ground: Ground) -> Sequence[Figure]:
     """Commits, rows, log and statements of one operation, a full queue beforehand: of several tenants, and of one alone."""
     count = ground.scale.operations
     with ground.books() as books:
-        several, alone = _lived(ground, books, TENANTS), _lived_bare(ground, books)
+        several = _lived(ground, books, TENANTS)
+        alone, final = _bare(ground, books, lambda: (_lived(ground, books, 1), _ended(ground, books)))
     figures = [
         _figure(
             f"commits of an operation, enqueue excluded, full queue, {TENANTS} tenants",
@@ -47,7 +52,7 @@ def measure(ground: Ground) -> Sequence[Figure]:
             "commits",
         ),
         _figure("rows written for an operation", several.whole.row_count / count, "rows"),
-        *_log(ground, several.whole, alone.whole),
+        *_log(ground, several.whole, alone.whole, final),
         _figure(
             f"statements of an operation, {TENANTS} tenants", sum(several.statements.values()) / count, "statements"
         ),
@@ -99,13 +104,32 @@ def _offered(ground: Ground, rate: float) -> Figure:
     return _figure(f"commits of an operation at {rate:.0f}/s", sum(statements.values()) / count, "commits", limited_by)
 
 
-def _lived_bare(ground: Ground, books: Books) -> _Life:
-    """The same of one tenant, and without images of pages where the server is ours."""
+def _ended(ground: Ground, books: Books) -> Counters:
+    """What was counted of one tenant's full queue until the end of each render was saved; the deliveries come afterwards."""
+    count = ground.scale.operations
+    books.clear()
+    with ground.serving() as service:
+        before = settled(ground)
+        with ground.books() as enqueuing:
+            enqueuing.enqueue("end", count)
+        with ground.working(service, command=(*WORKER, "--until-idle", "--roles", _ALL_BUT_DELIVER)) as hand:
+            hand.end()
+        after = settled(ground)
+        with ground.working(service, command=(*WORKER, "--until-idle")) as hand:
+            hand.end()
+        lifecycle.verified(books, count)
+        service.check_posts(count)
+    books.clear()
+    return _less(after, before)
+
+
+def _bare(ground: Ground, books: Books, run: Callable[[], _Found]) -> _Found:
+    """Run it without images of pages where the server is ours."""
     if ground.server is None:
-        return _lived(ground, books, 1)
+        return run()
     books.set_images(kept=False)
     try:
-        return _lived(ground, books, 1)
+        return run()
     finally:
         books.set_images(kept=True)
 
@@ -119,13 +143,20 @@ def _less(after: Counters, before: Counters) -> Counters:
     )
 
 
-def _log(ground: Ground, imaged: Counters, bare: Counters) -> Sequence[Figure]:
+def _log(ground: Ground, imaged: Counters, bare: Counters, final: Counters) -> Sequence[Figure]:
     """With images of whole pages, which a checkpoint brings about, and without: measured where the server is ours, else estimated."""
     count = ground.scale.operations
-    if ground.server is None:
-        bare_bytes, how = bare.wal_bytes - bare.image_count * _PAGE_BYTES, "estimated at 8 kB for each image of a page"
-    else:
-        bare_bytes, how = bare.wal_bytes, "counted with full_page_writes off"
+
+    def without_images(name: str, counters: Counters) -> Figure:
+        if ground.server is None:
+            size, how = (
+                counters.wal_bytes - counters.image_count * _PAGE_BYTES,
+                "estimated at 8 kB for each image of a page",
+            )
+        else:
+            size, how = counters.wal_bytes, "counted with full_page_writes off"
+        return _figure(name, size / count / 1000, "kB", how)
+
     return [
         _figure("log of an operation, with images of pages", imaged.wal_bytes / count / 1000, "kB"),
         _figure(
@@ -134,5 +165,6 @@ def _log(ground: Ground, imaged: Counters, bare: Counters) -> Sequence[Figure]:
             "images",
             "counted; grows with each checkpoint",
         ),
-        _figure("log of an operation, without images", bare_bytes / count / 1000, "kB", how),
+        without_images("log of an operation, without images", bare),
+        without_images("the same until the render's end is saved, not delivered", final),
     ]

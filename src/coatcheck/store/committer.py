@@ -1,7 +1,7 @@
 """Natural batching: what waits while one batch commits is the next batch. No delay when idle, large batches under load.
 
 After a batch that had company the committer rests a moment, the longer the more there was, so that the next one has more: a commit costs
-about the same for one item as for twenty. After a lone item it does not rest.
+about the same for one item as for twenty. After a lone item it does not rest, nor where half a batch waits already.
 
 A batch names a key (an operation, a lane) at most once; the second waits for its turn. A bad row is isolated by halving and never fails
 its neighbours; nor does whatever else a writer raises, which goes to the caller. While the database is away the items wait. Once the
@@ -29,9 +29,9 @@ BATCH = 200
 _PAUSE_S = (0.1, 2.0)
 _NEXT = "The lease ends by itself and another worker goes on."
 _FULL_REST_AT = 4
-"""Items of a batch after which the rest is as long as it may be,"""
+"""Items of a batch after which the rest is as long as it may be."""
 _ENOUGH = BATCH // 2
-"""and who is company enough that it need not be waited for."""
+"""So many that wait already are company enough: no rest."""
 AWAY_AFTER_S = 5.0
 """How long a statement may go unanswered before the database counts as away: a commit waits for its standby, and a row for a lock, without any limit."""
 STOP_S = 1.0

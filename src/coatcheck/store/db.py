@@ -50,10 +50,11 @@ SLOW_S = 0.1
 found empty is supposed to have one row, and what was planned then reads all of it for each row that comes later (measured: 4 s at 100,000)."""
 PLANS_LAST_S = 1.0
 """For so long at least a session keeps its plans: what is slow for another reason does not make all of them anew each time."""
-LONG_S = 0.02
-"""Between this and SLOW_S it may merely be large; so such a statement"""
-LONG_PLANS_LAST_S = 5.0
-"""makes the plans anew only after so long."""
+GENERIC_SLOW_S = 0.02
+"""In a session that plans for any parameters a statement that took so much longer than the quickest one there is doubted, too: such a plan may read
+a table through that was small (measured: 46 ms for a hundred rows). But it may merely be large, so"""
+GENERIC_PLANS_LAST_S = 5.0
+"""for so long at least the session keeps its plans all the same."""
 _OUTLAST_TRIES, _OUTLAST_PAUSE_S = 40, 0.05
 
 
@@ -105,6 +106,8 @@ class Database:
         self._warned = False
         self._session = 0
         self._is_told = False
+        self._is_generic = False
+        self._quickest_s = inf
         self._planned_at = 0.0
         self._plans_are_old = False
         self._lost_sessions: set[int] = set()
@@ -140,14 +143,20 @@ class Database:
             await _executed(connection, statement("store", "discard_plans"), None, prepare=False)
             self._plans_are_old = False
         if plan is Plan.GENERIC and not self._is_told:
-            await _executed(connection, statement("store", "plan_for_any"), {"pid": self._session})
-            self._is_told = True
+            told = await _executed(connection, statement("store", "plan_for_any"), {"pid": self._session})
+            self._is_told, self._is_generic = True, told.rowcount == 1
 
     def _learn(self, began: float) -> None:
         """Whether what is kept of plans took too long."""
         now = self._seams.clock.boottime()
         took_s = now - began
-        lasts_s = PLANS_LAST_S if took_s > SLOW_S else LONG_PLANS_LAST_S if took_s > LONG_S else inf
+        self._quickest_s = min(self._quickest_s, took_s)
+        if took_s > SLOW_S:
+            lasts_s = PLANS_LAST_S
+        elif self._is_generic and took_s - self._quickest_s > GENERIC_SLOW_S:
+            lasts_s = GENERIC_PLANS_LAST_S
+        else:
+            return
         if now - self._planned_at > lasts_s:
             self._plans_are_old, self._planned_at = True, now
 
@@ -186,7 +195,8 @@ class Database:
             self._connection.add_notice_handler(self._notice)
             # asked while it is open: of a connection that broke, libpq no longer tells
             self._session = self._connection.info.backend_pid
-            self._is_told = False
+            self._is_told = self._is_generic = self._plans_are_old = False
+            self._planned_at = self._seams.clock.boottime()
         return self._connection
 
     def _notice(self, diagnostic: psycopg.errors.Diagnostic) -> None:

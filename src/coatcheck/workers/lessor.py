@@ -1,8 +1,8 @@
-"""One claimer per process: it takes what is due in big batches, within the room that each role has, and loads what they are about.
+"""One claimer per process: it takes what is due in batches, within the room that each role has, and loads what they are about.
 
 Idle, it asks once a second at most; a notification, a known instant, an own save that made something due, or a place that was wanted wakes
 it earlier. A claim that found company is followed by a short rest, so that the next one finds more, and a worker that is full does not
-claim for every place that falls free. After a lone message it does not rest.
+claim for every place that falls free. After a lone message it does not rest, nor within one tenant's backlog, which it takes in portions.
 
 A notification cuts the rest short where one tenant alone has work. While several do, it is answered with a small claim for tenants that have
 nothing in hand, and the rest goes on: a place is kept for them, and a crowd that came along would make them wait.
@@ -41,8 +41,8 @@ REST_S = 0.05
 _REST_SHARE = 3.0
 """On a slow machine the rest is this many times as long as the claim took."""
 AT_ONCE = 100
-"""Of a kind a claim takes at most so many, and where more is due another follows at once: while these begin, those are being leased. All at
-once would keep busy first the processor and then the database, never both."""
+"""A portion: of a kind and provider a claim takes no more where one tenant alone has work, and where more is due the next follows at once.
+While these begin, those are being leased; all at once would keep busy first the processor and then the database, never both."""
 ROOM_S = 0.1
 """How long a worker that cannot take all that is due lets places fall free before it claims for a few of them."""
 _ROOM_SHARE = 4
@@ -88,6 +88,8 @@ class Lessor:
         self._news = asyncio.Event()
         self._due: list[float] = []
         self._opens_at = inf
+        self._cut: set[Action] = set()
+        """Kinds of which the claim under way asks for a portion, though it has room for more."""
         self._crowded: set[Action] = set(capacities)
         self._freed = asyncio.Event()
         self._heard = asyncio.Event()
@@ -133,8 +135,10 @@ class Lessor:
         self._opens_at = inf
         if not self._seclusion.may_claim(self.in_hand) and not await self._is_released():
             return []
-        early = began < self._rested_at and self._pace.has_company(began)
-        wanted = self._newcomers() if early else self._wanted()
+        has_company = self._pace.has_company(began)
+        early = began < self._rested_at and has_company
+        self._cut.clear()
+        wanted = self._newcomers() if early else self._wanted(has_company=has_company)
         messages = await self._leased(wanted, began, doubts=0 if early else DOUBTS)
         found = await self._loaded(messages)
         for work in found:
@@ -156,22 +160,16 @@ class Lessor:
 
     def _learn(self, messages: Sequence[Message], began: float, ended: float) -> None:
         """How much the next claim begins, and when. A small one for who is heard of may follow at once, another only after as long as it took."""
+        is_cut = not self._cut.isdisjoint(self._crowded)
         begun = Counter(message.action for message in messages)
-        share = max((begun[action] / each.places for action, each in self._capacities.items()), default=0.0)
-        self._pace.learn(ended, took_s=ended - began, rows=len(messages), begun=share)
+        # a portion does not tell how much might have been begun
+        shares = [1.0] if is_cut else [begun[action] / each.places for action, each in self._capacities.items()]
+        self._pace.learn(ended, took_s=ended - began, rows=len(messages), begun=max(shares, default=0.0))
         has_company = self._pace.has_company(ended)
-        rest_s = 0.0 if self._is_cut(begun) and not has_company else max(REST_S, (ended - began) * _REST_SHARE)
+        rest_s = 0.0 if is_cut and not has_company else max(REST_S, (ended - began) * _REST_SHARE)
         self._rested_at = ended + rest_s if len(messages) > 1 else 0.0
         heeds_at = 0.0 if has_company else ended + min(REST_S, ended - began)
         self._heeds_at = min(self._rested_at, heeds_at)
-
-    def _is_cut(self, begun: Mapping[Action, int]) -> bool:
-        """Whether it was not room but AT_ONCE that ended a claim which found so many."""
-        return any(
-            each.places - self.in_hand[action] + begun[action] > AT_ONCE
-            for action, each in self._capacities.items()
-            if action in self._crowded and action in begun
-        )
 
     async def _is_released(self) -> bool:
         """Whether the suspect for which hands are being emptied went to another worker."""
@@ -249,11 +247,14 @@ class Lessor:
                 await self._heard.wait()
 
     def _is_tight(self) -> bool:
-        """Whether more is due than there was room for, and less than a quarter of the places is free by now."""
-        return any(
-            each.places - each.reserve - self.in_hand[action] < max(1, each.places // _ROOM_SHARE)
+        """Whether more is due than there was room for, and neither a portion of it has room by now nor each such kind a quarter of its places."""
+        free = {
+            action: each.places - each.reserve - self.in_hand[action]
             for action, each in self._capacities.items()
             if action in self._crowded
+        }
+        return max(free.values(), default=AT_ONCE) < AT_ONCE and any(
+            left < max(1, self._capacities[action].places // _ROOM_SHARE) for action, left in free.items()
         )
 
     def _without_room(self, wanted: Sequence[Wanted], messages: Sequence[Message]) -> set[Action]:
@@ -291,13 +292,16 @@ class Lessor:
             ]
         return wanted
 
-    def _wanted(self) -> list[Wanted]:
+    def _wanted(self, *, has_company: bool) -> list[Wanted]:
         """An equal share for each provider; where there are not places enough they take turns, so that none waits for another's backlog."""
         wanted = []
         for action, capacity in self._capacities.items():
             turns = self._turns[action]
-            free = min(AT_ONCE, capacity.places - self.in_hand[action])
+            free = capacity.places - self.in_hand[action]
             share = max(1, free // len(turns)) if turns else 0
+            if share > AT_ONCE and not has_company:
+                share = AT_ONCE
+                self._cut.add(action)
             reserve = min(share, capacity.reserve // len(turns)) if turns else 0
             # a busy process begins less, but the first message of who has nothing in hand always
             reserve = max(reserve, share - self._pace.starts(capacity.places))

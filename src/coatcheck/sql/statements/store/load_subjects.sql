@@ -7,7 +7,8 @@ select message.lane, specification.specification_text, delivery.output_index, de
 -- include: operation_columns
 from unnest(%(operation_id)s::uuid[], %(lane)s::smallint[], %(action)s::text[]) as message(operation_id, lane, action)
 join coatcheck.operations as operation on operation.operation_id = message.operation_id
--- one by one, and only for whom it is about: joined freely, a table that was empty when this was planned is read through for every message
+-- one by one, and only for whom it is about: joined freely, a table that was empty when this was planned is read through for every message.
+-- Whom it is about may meet that plan until the session plans anew, which it does after what was slow
 left join lateral (
   select held.specification_text
   from coatcheck.specifications as held
