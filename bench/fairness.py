@@ -17,6 +17,7 @@ from bench.refusals import told
 from coatcheck.bench import QUICK
 from coatcheck.bench.books import PROVIDER
 from coatcheck.bench.ground import opened
+from coatcheck.errors import Failed
 from coatcheck.seams import NO_FAULTS, Seams
 from coatcheck.store.budgets import KEPT, Budget, change_budget
 
@@ -37,7 +38,15 @@ where operations.operation_key like %(keys)s
 order by operations.created_at
 """
 DISPATCHED = "select count(*) from coatcheck.dispatches"
+LEFT = """
+select count(*)
+from coatcheck.outbox
+join coatcheck.operations using (operation_id)
+where operations.tenant_id = 'flood' and operations.phase = 'prepared'
+"""
 BATCH = 5000
+BEGUN = 100
+"""Dispatches of the flood after which the others begin."""
 TENANTS = ("ada", "ben", "cyd", "zoe")
 WAIT_S = 120.0
 Connection = psycopg.Connection[tuple[float | None]]
@@ -66,15 +75,7 @@ def others(connection: Connection, seams: Seams, phase: str, count: int, every_s
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--flood", type=int, default=50_000, help="operations of the one tenant, enqueued beforehand")
-    parser.add_argument(
-        "--others", type=int, default=100, help="operations of the others, idle and again under the flood"
-    )
-    parser.add_argument("--every-s", type=float, default=0.15)
-    parser.add_argument("--dispatches-per-s", type=float, help="a budget of the account")
-    parser.add_argument("--max-in-flight", type=int, help="a budget of the account")
-    asked = parser.parse_args()
+    asked = parsed()
     seams = Seams.real()
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -92,12 +93,33 @@ def main() -> None:
             connection.execute(FLOOD.encode(), {"first": first, "last": last})
         with ground.working(service):
             before = figure(connection, DISPATCHED)
-            while figure(connection, DISPATCHED) < before + 100:
+            while figure(connection, DISPATCHED) < before + BEGUN:
                 seams.pause(0.05)
             began, before = seams.clock.boottime(), figure(connection, DISPATCHED)
             flooded = others(connection, seams, "flooded", asked.others, asked.every_s)
             rate = (figure(connection, DISPATCHED) - before) / (seams.clock.boottime() - began)
+            if not figure(connection, LEFT):
+                raise Failed("expected the flood to outlast the others, and it was over", next="a larger --flood")
         report(asked.flood, idle, flooded, rate)
+
+
+def parsed() -> argparse.Namespace:
+    """What was asked for; the parser refuses what cannot be measured."""
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.fairness", description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter
+    )
+    parser.add_argument("--flood", type=int, default=50_000, help="operations of the one tenant, enqueued beforehand")
+    parser.add_argument(
+        "--others", type=int, default=100, help="operations of the others, idle and again under the flood"
+    )
+    parser.add_argument("--every-s", type=float, default=0.15, help="seconds between two of the others, on the average")
+    parser.add_argument("--dispatches-per-s", type=float, help="a budget of the account")
+    parser.add_argument("--max-in-flight", type=int, help="a budget of the account")
+    asked = parser.parse_args()
+    for name, least, value in (("--flood", 2 * BEGUN, asked.flood), ("--others", 2, asked.others)):
+        if value < least:
+            parser.error(f"{name}: expected at least {least}, got {value}")
+    return asked
 
 
 def report(flood: int, idle: Sequence[float], flooded: Sequence[float], rate: float) -> None:

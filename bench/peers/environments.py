@@ -37,6 +37,10 @@ def ready(seams: Seams, name: str, python: str) -> str:
         return own
     sys.stderr.write(f"Installing {lock.relative_to(ROOT)} into {folder.relative_to(ROOT)}\n")
     uv = os.fspath(Path(sys.executable).with_name("uv"))
+    if not os.access(uv, os.X_OK):
+        raise Refused(
+            f"expected uv beside {sys.executable}, found none", next="make the environment with scripts/set-up dev"
+        )
     for command in (
         [uv, "venv", "--quiet", "--clear", "--python", python, os.fspath(folder)],
         [uv, "pip", "sync", "--quiet", "--require-hashes", "--python", own, os.fspath(lock)],

@@ -169,6 +169,7 @@ def test_the_list_names_every_measurement(terminal: Terminal) -> None:
     shown = terminal.run("bench", "--list", "--json")
     assert [each["name"] for each in map(json.loads, shown.out.splitlines())] == list(MEASUREMENTS)
     assert all(name in terminal.run("bench", "--list").out for name in MEASUREMENTS)
+    assert terminal.run("bench", "--list", "costz").code == 2
 
 
 def test_an_operation_that_is_not_delivered_spoils_the_figure(database: postgres.Database) -> None:

@@ -34,10 +34,10 @@ def bench(
     as_json: AsJson = False,
 ) -> int:
     """Measure the real worker with a service and a PostgreSQL beside it. Says how far it is on stderr; each line says what limits it."""
-    from coatcheck.bench import MEASUREMENTS, QUICK, WHOLE, run  # noqa: PLC0415 - only this command needs it
+    from coatcheck.bench import QUICK, WHOLE, chosen, run  # noqa: PLC0415 - only this command needs it
 
     if list_:
-        show_measurements({name: each.summary for name, each in MEASUREMENTS.items()}, as_json=as_json)
+        show_measurements({name: each.summary for name, each in chosen(names).items()}, as_json=as_json)
         return 0
     scale = _scaled(QUICK if quick else WHOLE, operations, renders, rows)
     needed, limit = raise_limit(scale.renders)
@@ -46,7 +46,7 @@ def bench(
             f"--renders: expected at most {limit - needed + scale.renders}, the limit of open files, got {scale.renders}",
             next="raise the limit, or name other measurements: polled renders are no open files",
         )
-    show(run(names, scale=scale, database_url=database_url, telling=say), as_json=as_json)
+    show(run(names, scale=scale, database_url=database_url, telling=say), scale, as_json=as_json)
     return 0
 
 
@@ -73,12 +73,13 @@ def show_measurements(summaries: dict[str, str], *, as_json: bool) -> None:
         show_rows(("measurement", "what it tells"), list(summaries.items()))
 
 
-def show(report: "Report", *, as_json: bool) -> None:
-    """What was measured: for programs as one object, for people as a table."""
+def show(report: "Report", scale: "Scale", *, as_json: bool) -> None:
+    """What was measured: for programs as one object, with the sizes at which it was, for people as a table."""
     from coatcheck.bench import shown  # noqa: PLC0415 - as above
 
     if as_json:
-        write_object({"machine": asdict(report.machine), "figures": [asdict(figure) for figure in report.figures]})
+        figures = [asdict(figure) for figure in report.figures]
+        write_object({"machine": asdict(report.machine), "scale": asdict(scale), "figures": figures})
         return
     columns = ("figure", "value", "unit", "limited by")
     show_rows(columns, [(each.name, shown(each.value), each.unit, each.limited_by) for each in report.figures])
