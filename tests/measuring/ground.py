@@ -33,7 +33,9 @@ def measured(home: Path, *words: str) -> Measured:
         text=True,
         check=False,
     )
-    report = json.loads(ended.stdout) if ended.stdout else {"machine": {}, "scale": {"is_hurried": True}, "figures": []}
+    report: dict[str, Any] = (
+        json.loads(ended.stdout) if ended.stdout else {"machine": {}, "scale": {"is_hurried": True}, "figures": []}
+    )
     assert report["scale"]["is_hurried"], "figures of small sizes say so"
     figures = {figure["name"]: figure for figure in report["figures"]}
     return Measured(code=ended.returncode, machine=report["machine"], figures=figures, error=ended.stderr)

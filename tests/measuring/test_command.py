@@ -15,6 +15,7 @@ from cli.terminal import Terminal
 from coatcheck.bench import MEASUREMENTS, QUICK, books, ground, lifecycle
 from coatcheck.bench.ground import Ground
 from coatcheck.bench.service import Service
+from coatcheck.devdb import DevPostgres
 from coatcheck.errors import Failed, Refused
 from coatcheck.seams import Seams
 from coatcheck.sim import simulated_service
@@ -194,3 +195,18 @@ def test_a_missing_and_a_second_post_spoil_the_figure() -> None:
                 at.check_posts(1)
         with pytest.raises(Failed, match="one for each specification"):
             at.check_posts(2)
+
+
+def test_a_server_that_a_killed_run_left_without_images_has_them_again(tmp_path: Path) -> None:
+    seams = Seams.real()
+    left = DevPostgres(tmp_path / "postgres", seams=seams).start()
+    try:
+        with psycopg.connect(left.url("postgres"), autocommit=True) as connection:
+            connection.execute("alter system set full_page_writes = off")
+            connection.execute("select pg_reload_conf()")
+        with ground.opened(tmp_path, url=None, scale=QUICK, seams=seams, telling=lambda _: None) as place:
+            with psycopg.connect(place.url) as connection:
+                shown = connection.execute("show full_page_writes").fetchone()
+        assert shown == ("on",)
+    finally:
+        left.remove()

@@ -135,6 +135,14 @@ def test_plans_are_doubted_by_how_long_a_statement_took_and_how_old_they_are(
         ground.run(line.close())
 
 
+def test_what_a_time_limit_ended_is_doubted_too(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(db, "PLANS_LAST_S", 0.0)
+    ground.run(ground.line.fetch("select set_config('statement_timeout', '200ms', false)", plan=Plan.FRESH))
+    with pytest.raises(psycopg.errors.QueryCanceled):
+        ground.run(ground.line.fetch("select pg_sleep(60)"))
+    assert ground.line._plans_are_old
+
+
 def test_a_new_session_has_no_old_plans(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(db, "SLOW_S", 0.0)
     ground.run(ground.line.fetch("select 1"))

@@ -113,6 +113,10 @@ def opened(home: Path, *, url: str | None, scale: Scale, seams: Seams, telling: 
             _prepare(place)
             telling("the database is ready")
             found = Ground(home=home, url=place, server=server, scale=scale, seams=seams, telling=telling)
+            if server is not None:
+                # a run that was killed may have left its server without them
+                with found.books() as books:
+                    books.set_images(kept=True)
             try:
                 yield found
             finally:

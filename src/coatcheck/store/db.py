@@ -122,16 +122,18 @@ class Database:
         async with self._turn:
             connection = await self._open()
             self._warned = False
+            began = self._seams.clock.boottime()
             try:
                 await self._plan(connection, plan)
-                began = self._seams.clock.boottime()
                 cursor = await _executed(connection, text, parameters, prepare=plan is not Plan.FRESH)
                 rows: Sequence[Row] = await cursor.fetchall() if cursor.description else []
             except BaseException as error:
                 await self._after(error)
                 raise
-            if plan is not Plan.FRESH:
-                self._learn(began)
+            finally:
+                # also of what failed: a limit of its role's may have ended what a bad plan would never have
+                if plan is not Plan.FRESH:
+                    self._learn(began)
         if self._warned:
             message = "the server committed locally and warned that a standby may not have it"
             raise CommitUnknown(message, next="Look for what the statement would have written.")
