@@ -200,13 +200,12 @@ def test_a_missing_and_a_second_post_spoil_the_figure() -> None:
 def test_a_server_that_a_killed_run_left_without_images_has_them_again(tmp_path: Path) -> None:
     seams = Seams.real()
     left = DevPostgres(tmp_path / "postgres", seams=seams).start()
-    try:
-        with psycopg.connect(left.url("postgres"), autocommit=True) as connection:
-            connection.execute("alter system set full_page_writes = off")
-            connection.execute("select pg_reload_conf()")
-        with ground.opened(tmp_path, url=None, scale=QUICK, seams=seams, telling=lambda _: None) as place:
-            with psycopg.connect(place.url) as connection:
-                shown = connection.execute("show full_page_writes").fetchone()
-        assert shown == ("on",)
-    finally:
-        left.remove()
+    with psycopg.connect(left.url("postgres"), autocommit=True) as connection:
+        connection.execute("alter system set full_page_writes = off")
+    left.stop()
+    with (
+        ground.opened(tmp_path, url=None, scale=QUICK, seams=seams, telling=lambda _: None) as place,
+        psycopg.connect(place.url) as connection,
+    ):
+        shown = connection.execute("show full_page_writes").fetchone()
+    assert shown == ("on",)
