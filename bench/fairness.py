@@ -40,9 +40,8 @@ order by operations.created_at
 DISPATCHED = "select count(*) from coatcheck.dispatches"
 LEFT = """
 select count(*)
-from coatcheck.outbox
-join coatcheck.operations using (operation_id)
-where operations.tenant_id = 'flood' and operations.phase = 'prepared'
+from coatcheck.operations
+where tenant_id = 'flood' and phase = 'prepared'
 """
 BATCH = 5000
 BEGUN = 100

@@ -1,19 +1,23 @@
-"""What a measuring command cannot do is told in a sentence, as by the product's own command, and not as a traceback."""
+"""What a measuring command cannot do is told as by the product's own command; what nobody foresaw keeps its traceback."""
 
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from coatcheck.errors import CoatcheckError
+from coatcheck.cli.ends import ending_of, report
 
 
 @contextmanager
 def told() -> Iterator[None]:
-    """End with exit code 1 and what is to be done where the block raises an error of coatcheck's.
+    """End in words and with their exit code where the block raises what is foreseen.
 
     Example: `with told(): main()`.
     """
     try:
         yield
-    except CoatcheckError as error:
-        sys.exit("\n".join(word for word in (error.message, error.next) if word))
+    except (Exception, KeyboardInterrupt) as error:
+        ending = ending_of(error, "psycopg")
+        if ending is None:
+            raise
+        report(ending, as_json=False)
+        sys.exit(ending.exit_code)

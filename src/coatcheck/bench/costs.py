@@ -19,6 +19,7 @@ _PAGE_BYTES = 8_192
 _LEAST = 0.0005
 """What is rarer than once in so many operations is not shown."""
 _COUNTED = "counted; batches grow with the load"
+_UNTIL_IDLE = (*WORKER, "--until-idle")
 _ALL_BUT_DELIVER = "dispatch,observe,reconcile"
 _Found = TypeVar("_Found")
 _LOADS = (1.0, 50.0)
@@ -39,7 +40,7 @@ def measure(ground: Ground) -> Sequence[Figure]:
     count = ground.scale.operations
     with ground.books() as books:
         several = _lived(ground, books, TENANTS)
-        alone, final = _bare(ground, books, lambda: (_lived(ground, books, 1), _ended(ground, books)))
+        alone, final = _bare(ground, books, lambda: (_lived(ground, books, 1), _final(ground, books)))
     figures = [
         _figure(
             f"commits of an operation, enqueue excluded, full queue, {TENANTS} tenants",
@@ -71,21 +72,35 @@ def _figure(name: str, value: float, unit: str, limited_by: str = _COUNTED) -> F
 
 def _lived(ground: Ground, books: Books, tenants: int) -> _Life:
     """What the server counted of the enqueues and of the work, and which statements the worker ran."""
-    count, notes = ground.scale.operations, ground.home / "notes.json"
+    notes = ground.home / "notes.json"
+    before, between, after = _counted(ground, books, tenants, witness.command(notes, until_idle=True))
+    statements = json.loads(notes.read_text())["statements"]
+    return _Life(whole=_less(after, before), worked=_less(after, between), statements=statements)
+
+
+def _final(ground: Ground, books: Books) -> Counters:
+    """What was counted of one tenant's full queue until each render's end was saved; a second worker delivers."""
+    before, _, after, _ = _counted(ground, books, 1, (*_UNTIL_IDLE, "--roles", _ALL_BUT_DELIVER), _UNTIL_IDLE)
+    return _less(after, before)
+
+
+def _counted(ground: Ground, books: Books, tenants: int, *commands: Sequence[str]) -> Sequence[Counters]:
+    """What the server had counted before a full queue was enqueued, after that, and after each of the workers, which come one after the other."""
+    count = ground.scale.operations
     books.clear()
     with ground.serving() as service:
-        before = settled(ground)
+        found = [settled(ground)]
         with ground.books() as enqueuing:
             enqueuing.enqueue("cost", count, tenants=tenants)
-        between = settled(ground)
-        with ground.working(service, command=witness.command(notes, until_idle=True)) as hand:
-            hand.end()
-        after = settled(ground)
+        found.append(settled(ground))
+        for command in commands:
+            with ground.working(service, command=command) as hand:
+                hand.end()
+            found.append(settled(ground))
         lifecycle.verified(books, count)
         service.check_posts(count)
     books.clear()
-    statements = json.loads(notes.read_text())["statements"]
-    return _Life(whole=_less(after, before), worked=_less(after, between), statements=statements)
+    return found
 
 
 def _offered(ground: Ground, rate: float) -> Figure:
@@ -102,25 +117,6 @@ def _offered(ground: Ground, rate: float) -> Figure:
     statements = json.loads(notes.read_text())["statements"]
     limited_by = "counted; what it asks while there is nothing is its operations' cost, too"
     return _figure(f"commits of an operation at {rate:.0f}/s", sum(statements.values()) / count, "commits", limited_by)
-
-
-def _ended(ground: Ground, books: Books) -> Counters:
-    """What was counted of one tenant's full queue until the end of each render was saved; the deliveries come afterwards."""
-    count = ground.scale.operations
-    books.clear()
-    with ground.serving() as service:
-        before = settled(ground)
-        with ground.books() as enqueuing:
-            enqueuing.enqueue("end", count)
-        with ground.working(service, command=(*WORKER, "--until-idle", "--roles", _ALL_BUT_DELIVER)) as hand:
-            hand.end()
-        after = settled(ground)
-        with ground.working(service, command=(*WORKER, "--until-idle")) as hand:
-            hand.end()
-        lifecycle.verified(books, count)
-        service.check_posts(count)
-    books.clear()
-    return _less(after, before)
 
 
 def _bare(ground: Ground, books: Books, run: Callable[[], _Found]) -> _Found:
@@ -148,14 +144,10 @@ def _log(ground: Ground, imaged: Counters, bare: Counters, final: Counters) -> S
     count = ground.scale.operations
 
     def without_images(name: str, counters: Counters) -> Figure:
+        estimated = counters.wal_bytes - counters.image_count * _PAGE_BYTES
         if ground.server is None:
-            size, how = (
-                counters.wal_bytes - counters.image_count * _PAGE_BYTES,
-                "estimated at 8 kB for each image of a page",
-            )
-        else:
-            size, how = counters.wal_bytes, "counted with full_page_writes off"
-        return _figure(name, size / count / 1000, "kB", how)
+            return _figure(name, estimated / count / 1000, "kB", "estimated at 8 kB for each image of a page")
+        return _figure(name, counters.wal_bytes / count / 1000, "kB", "counted with full_page_writes off")
 
     return [
         _figure("log of an operation, with images of pages", imaged.wal_bytes / count / 1000, "kB"),
@@ -166,5 +158,5 @@ def _log(ground: Ground, imaged: Counters, bare: Counters, final: Counters) -> S
             "counted; grows with each checkpoint",
         ),
         without_images("log of an operation, without images", bare),
-        without_images("the same until the render's end is saved, not delivered", final),
+        without_images("log of an operation until its render's end, without images", final),
     ]

@@ -198,6 +198,7 @@ class Database:
             # asked while it is open: of a connection that broke, libpq no longer tells
             self._session = self._connection.info.backend_pid
             self._is_told = self._is_generic = self._plans_are_old = False
+            self._quickest_s = inf
             self._planned_at = self._seams.clock.boottime()
         return self._connection
 

@@ -37,7 +37,7 @@ DOUBTS = 100
 """Ended dispatches taken at a time."""
 DOUBT_LEASE_S = 30.0
 REST_S = 0.05
-"""Between two claims that find company."""
+"""After a claim that found company, unless more of one tenant's backlog follows."""
 _REST_SHARE = 3.0
 """On a slow machine the rest is this many times as long as the claim took."""
 AT_ONCE = 100
@@ -159,7 +159,7 @@ class Lessor:
         return found
 
     def _learn(self, messages: Sequence[Message], began: float, ended: float) -> None:
-        """How much the next claim begins, and when. A small one for who is heard of may follow at once, another only after as long as it took."""
+        """How much the next claim begins, and when. The next portion of a backlog and a small claim for who is heard of may follow at once, others only after as long as it took."""
         is_cut = not self._cut.isdisjoint(self._crowded)
         begun = Counter(message.action for message in messages)
         # a portion does not tell how much might have been begun
