@@ -13,6 +13,7 @@ from coatcheck.seams import Clock, Seams
 from coatcheck.store.budgets import Budget
 from coatcheck.workers import lessor as lessor_module
 from coatcheck.workers.lessor import AT_ONCE, REST_S, Capacity, Lessor
+from coatcheck.workers.pace import Pace
 from store.budgeting import budget
 from store.ground import ACCOUNT, Ground
 
@@ -132,14 +133,31 @@ def test_what_takes_the_last_places_is_followed_by_a_rest(
 ) -> None:
     monkeypatch.setattr(lessor_module, "REST_S", 1_000.0)
     with Ground(database) as ground:
-        capacities = {Action.DISPATCH: Capacity(places=AT_ONCE, lease_s=45, accounts={ACCOUNT: ACCOUNT})}
+        capacities = {Action.DISPATCH: Capacity(places=AT_ONCE * 3 // 2, lease_s=45, accounts={ACCOUNT: ACCOUNT})}
         lessor = Lessor(Leases(ground.line, "w"), ground.line, capacities, replace(Seams.real(), clock=MovedClock()))
-        ground.enqueue_many(AT_ONCE)
-        begun = ground.run(lessor.claim())
+        ground.enqueue_many(2 * AT_ONCE)
+        begun = ground.run(lessor.claim()) + ground.run(lessor.claim())
+        assert len(begun) == AT_ONCE * 3 // 2 - capacities[Action.DISPATCH].reserve
         for work in begun:
             lessor.done(work.message)
         with pytest.raises(TimeoutError):
-            ground.run(asyncio.wait_for(lessor.wait(), 0.1))
+            ground.run(asyncio.wait_for(lessor.wait(), 0.3))
+
+
+def test_a_portion_does_not_count_as_little(database: postgres.Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else one that was slow would be followed by a claim of hardly anything."""
+    learned: list[float] = []
+
+    def learn(pace: Pace, now: float, *, took_s: float, rows: int, begun: float) -> None:
+        learned.append(begun)
+
+    monkeypatch.setattr(Pace, "learn", learn)
+    with Ground(database) as ground:
+        capacities = {Action.DISPATCH: Capacity(places=AT_ONCE * 3 // 2, lease_s=45, accounts={ACCOUNT: ACCOUNT})}
+        lessor = Lessor(Leases(ground.line, "w"), ground.line, capacities, replace(Seams.real(), clock=MovedClock()))
+        ground.enqueue_many(2 * AT_ONCE)
+        begun = [len(ground.run(lessor.claim())) for _ in range(2)]
+        assert learned == [1.0, begun[1] / capacities[Action.DISPATCH].places]
 
 
 def test_what_takes_turns_with_others_is_not_divided_further(database: postgres.Database) -> None:
