@@ -6,6 +6,8 @@ members. A lint bans the originals everywhere else, so nothing can depend on the
 
 import asyncio
 import enum
+import errno
+import os
 import random
 import socket
 import subprocess
@@ -28,6 +30,8 @@ else:
 
 
 _FASTER: Final = "uvloop"
+_UNDER_WAY: Final = frozenset({errno.EINPROGRESS, errno.EINTR})
+"""What `connect` answers where it goes on by itself."""
 
 Socket = socket.socket
 """The type of what `Connect` hands out, for those who are handed one: only this module may make one."""
@@ -227,6 +231,30 @@ class Connect:
         made = socket.socket(family, socket.SOCK_STREAM)
         made.setblocking(False)
         return made
+
+    async def dial(self, fresh: Socket, address: tuple[str, int]) -> None:
+        """Connect it to an address of `resolve`. Raises OSError.
+
+        The event loop's own `sock_connect` asks its resolver for what is resolved already; uvloop's costs twice the rest of it.
+        """
+        error = fresh.connect_ex(address)
+        if error in _UNDER_WAY:
+            loop = asyncio.get_running_loop()
+            decided: asyncio.Future[None] = loop.create_future()
+            descriptor = fresh.fileno()
+            loop.add_writer(descriptor, _decide, decided)
+            try:
+                await decided
+            finally:
+                loop.remove_writer(descriptor)
+            error = fresh.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        if error:
+            raise OSError(error, os.strerror(error))
+
+
+def _decide(decided: asyncio.Future[None]) -> None:
+    if not decided.done():
+        decided.set_result(None)
 
 
 def _is_address(host: str) -> bool:

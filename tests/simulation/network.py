@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from coatcheck.seams import Connect
+from coatcheck.seams import Connect, Socket
 from simulation.loop import VirtualLoop, passing
 from simulation.transport import SimTransport
 from simulation.wire import SimSocket, Way, connected
@@ -161,3 +161,6 @@ class SimConnect(Connect):
 
     def socket(self, family: socket.AddressFamily) -> socket.socket:
         return cast("socket.socket", self._network.socket())
+
+    async def dial(self, fresh: Socket, address: tuple[str, int]) -> None:
+        await self._network.connect(cast("SimSocket", fresh), address)

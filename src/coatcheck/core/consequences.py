@@ -18,7 +18,7 @@ from coatcheck.core.actions import (
     WaitReason,
     delivery_lane,
 )
-from coatcheck.core.ends import evidence_of
+from coatcheck.core.ends import end_of
 from coatcheck.core.operation import (
     FINAL_RENDER_STATES,
     Operation,
@@ -69,9 +69,10 @@ def mark(at: Setting, event: ev.Mark) -> MarkStep:
 
 def conclude(at: Setting, event: ev.Reply) -> ConcludeStep:
     """Write the end of the POST and what it makes due."""
-    return replace(
-        evidence_of(at.operation.operation_id, event),
-        event=at.event,
+    return end_of(
+        at.operation.operation_id,
+        event,
+        name=at.event,
         phase=at.to,
         withdrawn=at.operation.is_withdrawn,
         lanes=_after_post(at.to, event),

@@ -3,24 +3,39 @@
 from typing import assert_never
 
 from coatcheck.core import events as ev
-from coatcheck.core.operation import OperationId, Outcome, RemoteJobId
+from coatcheck.core.actions import LaneChange
+from coatcheck.core.operation import OperationId, Outcome, Phase, RemoteJobId
 from coatcheck.core.steps import ConcludeStep
 
 
 def evidence_of(operation_id: OperationId, event: ev.Reply) -> ConcludeStep:
     """Write it down and conclude nothing: all that is left to do where the operation is gone."""
+    return end_of(operation_id, event, name=f"late_{event.kind}", phase=None, withdrawn=False, lanes=())
+
+
+def end_of(
+    operation_id: OperationId,
+    event: ev.Reply,
+    *,
+    name: str,
+    phase: Phase | None,
+    withdrawn: bool,
+    lanes: tuple[LaneChange, ...],
+) -> ConcludeStep:
+    """Write it down under the `name` that history gives it, and conclude what is told: `phase` None is evidence alone."""
     outcome, remote_job_id, cause = _grounds(event)
     return ConcludeStep(
         operation_id=operation_id,
         dispatch_id=event.dispatch_id,
-        event=f"late_{event.kind}",
+        event=name,
         outcome=outcome,
-        phase=None,
-        withdrawn=False,
+        phase=phase,
+        withdrawn=withdrawn,
         cause=cause,
         remote_job_id=remote_job_id,
         candidate_id=event.candidate if isinstance(event, ev.Doubted) else None,
         observe_for_s=event.observe_for_s if isinstance(event, ev.Accepted | ev.FailedWithId) else None,
+        lanes=lanes,
     )
 
 

@@ -18,7 +18,9 @@ _CENTURY_TURN: Final = 70
 
 def retry_after_s(value: str | None, *, now: datetime, cap_s: float) -> float | None:
     """Seconds in [0, `cap_s`], or None when no delay can be read: `retry_after_s("120", now=now, cap_s=300)`."""
-    text = "" if value is None else value.strip()
+    if value is None:
+        return None
+    text = value.strip()
     if _SECONDS.fullmatch(text):
         return min(float(text), cap_s)
     instant = _date(text)

@@ -87,7 +87,8 @@ async def line_to(
         prepared = _prepared(seams.connect.socket(family), limit_s)
         try:
             async with asyncio.timeout(share):
-                return await _opened(prepared, address, target=target, tls=tls, progress=progress)
+                await seams.connect.dial(prepared, address)
+                return await _opened(prepared, target=target, tls=tls, progress=progress)
         except OSError as error:
             prepared.close()
             cause = _cause(error)
@@ -104,10 +105,8 @@ def _prepared(fresh: Socket, limit_s: float) -> Socket:
     return fresh
 
 
-async def _opened(
-    prepared: Socket, address: tuple[str, int], *, target: Target, tls: ssl.SSLContext, progress: Progress
-) -> Line:
-    await asyncio.get_running_loop().sock_connect(prepared, address)
+async def _opened(prepared: Socket, *, target: Target, tls: ssl.SSLContext, progress: Progress) -> Line:
+    """The line over a connected socket."""
     if not target.secure:
         progress.reached(Stage.CONNECTED)
         return Line(prepared)

@@ -131,7 +131,7 @@ class Genace:
     def look(self, remote_job_id: RemoteJobId, wait_s: float) -> Request:
         """The GET of `port.LookPort`."""
         url = self._url(self.job_path.replace("{id}", _segment(remote_job_id)))
-        return self._get(url, {self.wait_param: f"{wait_s:g}"} if self.wait_param else {})
+        return self._get(url, _window(self.wait_param, wait_s) if self.wait_param else "")
 
     def seen(self, exchange: Exchange, *, remote_job_id: RemoteJobId, now: datetime) -> Look:
         """The look's end, as `port.LookPort` says."""
@@ -158,7 +158,7 @@ class Genace:
 
     def listing(self, asked: Mapping[str, str]) -> Request:
         """The GET of the list, asked for by query parameters."""
-        return self._get(self._url(self.list_path), asked)
+        return self._get(self._url(self.list_path), urlencode(asked, quote_via=quote))
 
     def candidates(self, exchange: Exchange, *, now: datetime) -> Listed:
         """The list's end, as `port.ListPort` says."""
@@ -199,9 +199,9 @@ class Genace:
             case refused:
                 return CancelAnswered(answer=CancelAnswer.REFUSED, status=refused)
 
-    def _get(self, url: str, asked: Mapping[str, str]) -> Request:
-        if asked:
-            url += ("&" if "?" in url else "?") + urlencode(asked, quote_via=quote)
+    def _get(self, url: str, query: str) -> Request:
+        if query:
+            url += ("&" if "?" in url else "?") + query
         return Request(method="GET", url=url, headers=self._headers())
 
     def _snapshot(self, exchange: Exchange, *, remote_job_id: RemoteJobId, closed: bool, delay_s: float | None) -> Look:
@@ -259,6 +259,12 @@ def _headers_of(key: str, agent: str) -> tuple[tuple[str, str], ...]:
         ("Accept-Encoding", "identity"),
         ("User-Agent", agent),
     )
+
+
+@lru_cache(maxsize=_ACCOUNTS)
+def _window(param: str, wait_s: float) -> str:
+    """The query that asks a service to hold its answer back; one or two of each account are asked again and again."""
+    return urlencode({param: f"{wait_s:g}"}, quote_via=quote)
 
 
 def _instant(at: datetime) -> str:

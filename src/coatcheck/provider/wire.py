@@ -24,7 +24,6 @@ _HEADS: Final = 64
 """Heads that are kept: one for each account that this process dispatches for is enough."""
 _NO_LENGTH: Final = b"0\r\n\r\n"
 _ANY_POST: Final = h11.Request(method="POST", target="/", headers=[("Host", "any"), ("Connection", "close")])
-_ITS_END: Final = h11.EndOfMessage()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +116,6 @@ def _posted() -> h11.Connection:
     """A connection that reads the reply to a POST. What h11 counts as sent is not what is sent: it judges a reply by the method alone."""
     connection = h11.Connection(h11.CLIENT, max_incomplete_event_size=HEAD_LIMIT)
     connection.send(_ANY_POST)
-    connection.send(_ITS_END)
     return connection
 
 

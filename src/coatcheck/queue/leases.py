@@ -4,9 +4,10 @@ Every guard names the token and the holder. A lease that was lost writes nothing
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from types import MappingProxyType
+from typing import Final
 
 from coatcheck.core.actions import Action, ParkReason, WaitReason
 from coatcheck.core.events import Waited
@@ -64,6 +65,10 @@ class Message:
     def slot(self) -> tuple[OperationId, int]:
         """The message's address: at most one action at a time works on it."""
         return self.operation_id, self.lane
+
+
+_TOLD: Final = tuple(each.name for each in fields(Message) if each.name not in ("action", "waited"))
+"""What a claim's row says in the words of `Message`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -254,5 +259,4 @@ def _kept(rows: Sequence[Row], messages: Sequence[Message]) -> list[bool]:
 
 def _message(row: Row) -> Message:
     waited = Waited(reason=row["wait_reason"], since_at=row["wait_since_at"], count=row["wait_count"])
-    fields = {name: row[name] for name in Message.__slots__ if name in row}
-    return Message(**{**fields, "action": Action(row["action"]), "waited": waited})
+    return Message(**{name: row[name] for name in _TOLD}, action=Action(row["action"]), waited=waited)

@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any
+from typing import Any, Final
 
 from coatcheck.core.actions import Aim, Drop, DropAll, LaneChange, Look, Park
 from coatcheck.core.evidence import Exchange
@@ -19,6 +19,8 @@ from coatcheck.store.statements import statement
 
 REPLY_LIMIT_BYTES = 4096
 """How much of a reply is kept as evidence."""
+_COMPACT: Final = json.JSONEncoder(separators=(",", ":"))
+"""`json.dumps` would make such an encoder for each text."""
 
 
 class Status(enum.StrEnum):
@@ -246,7 +248,7 @@ def _evidence(batch: Sequence[ConcludeSave]) -> Columns:
     exchanges = [save.exchange for save in batch]
     return {
         "stage": [exchange.stage for exchange in exchanges],
-        "marks_ms": [json.dumps(dict(exchange.marks_ms), separators=(",", ":")) for exchange in exchanges],
+        "marks_ms": [_COMPACT.encode(dict(exchange.marks_ms)) for exchange in exchanges],
         "bytes_sent": [exchange.bytes_sent for exchange in exchanges],
         "bytes_received": [exchange.bytes_received for exchange in exchanges],
         "http_status": [exchange.status for exchange in exchanges],

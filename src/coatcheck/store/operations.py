@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Final
 from uuid import UUID
 
@@ -23,6 +23,9 @@ PAGE = 500
 
 _FEW: Final = ("tenant_id", "provider", "account", "authorised_by", "remote_status", "unit")
 """Words that thousands of operations in hand have in common."""
+_READ: Final = (*_FEW, "specification_hash", "phase", "render_state", "delivery_state", "cancel_answer")
+_ALIKE: Final = tuple(each.name for each in fields(Operation) if each.name not in _READ)
+"""What an operation takes from its row as it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,16 +51,16 @@ def _shared(word: str | None) -> str | None:
 
 def operation_of(row: Row) -> Operation:
     """The operation in a row that has at least its columns; a word that is no phase or state raises ValueError."""
+    alike: dict[str, Any] = {name: row[name] for name in _ALIKE}
+    few: dict[str, Any] = {name: _shared(row[name]) for name in _FEW}
     return Operation(
-        **{
-            **{name: row[name] for name in Operation.__slots__ if name in row},
-            **{name: _shared(row[name]) for name in _FEW},
-            "specification_hash": row["specification_hash"].hex(),
-            "phase": Phase(row["phase"]),
-            "render_state": RenderState(row["render_state"]),
-            "delivery_state": DeliveryState(row["delivery_state"]),
-            "cancel_answer": None if row["cancel_answer"] is None else CancelAnswer(row["cancel_answer"]),
-        }
+        **alike,
+        **few,
+        specification_hash=row["specification_hash"].hex(),
+        phase=Phase(row["phase"]),
+        render_state=RenderState(row["render_state"]),
+        delivery_state=DeliveryState(row["delivery_state"]),
+        cancel_answer=None if row["cancel_answer"] is None else CancelAnswer(row["cancel_answer"]),
     )
 
 

@@ -43,7 +43,7 @@ class Creating:
     tls: ssl.SSLContext
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class _Sending:
     """A POST under its committed mark. `began` is boot time in seconds, read before the mark was handed over; `reply` is there once read."""
 
@@ -101,7 +101,7 @@ class Dispatcher:
         reply = creating.port.reply(exchange, dispatch_id=dispatch_id, now=seams.clock.now())
         if isinstance(reply, ev.NotSent):
             self._desk.complaints.about(work.message.provider, reply.cause)
-        self._sending[work.message.slot] = replace(sending, reply=reply)
+        sending.reply = reply
         seams.faults.reached(Point.D11_PARSED)
         await self._save(work, sending, reply, exchange)
         # an answer that leaves doubt shows nothing: where all are such, they are had one by one
