@@ -47,7 +47,7 @@ STRUCK = {
     *AT_THE_START,
 }
 """Every statement of a whole day; each is struck in each run."""
-OFTEN = {"queue/claim", "store/load_subjects", "store/mark", "store/conclude", "store/snapshot"}
+OFTEN = {"queue/claim", "store/mark", "store/conclude", "store/snapshot"}
 """What a day brings more than once, however much is gathered into one batch."""
 ONLY_AFTER_A_FAILURE = {"store/resolve", "store/find_sessions"}
 """What finds out what became of a failed one. Struck where a run comes to it."""
@@ -56,7 +56,7 @@ SAMPLE = [
     Injection(sqlstate="57014", moment=Moment.AFTER),
     Injection(sqlstate="08006", moment=Moment.AFTER),
 ]
-STEPS = [f"store/{name}" for name in ("mark", "conclude", "snapshot", "deliver", "decide", "load_subjects")]
+STEPS = [f"store/{name}" for name in ("mark", "conclude", "snapshot", "deliver", "decide")]
 STILL_S = 1.5
 STARTS = 6
 LOOKED_AT_OFTEN = {"queued_s": 0, "processing_s": 1}
@@ -97,6 +97,10 @@ def day_of(stage: Stage, ground: Ground) -> Day:
     stage.rows(
         "update coatcheck.operations set specification_hash = sha256('another') where operation_id = %s returning 1",
         parked,
+    )
+    # its claim cannot tell what it is about, as where somebody changed it meanwhile
+    stage.rows(
+        "update coatcheck.outbox set expected_revision = expected_revision + 1 where operation_id = %s returning 1", odd
     )
     return Day(
         delivered=[*plain, throttled, odd, failing, spooled(stage, ground)],

@@ -11,17 +11,24 @@ from typing import Any
 from memory.budgets import Budget, Kind, budgets_of, kinds_of, spend_looks
 from memory.columns import words
 from memory.leases import is_suspect
+from memory.reading import SUBJECT, subject_of
 from memory.tables import Key, Row, Tables, after
 from memory.turns import Walk, turns_of
 
 _LAST = 2147483647
 _NEVER = datetime.max.replace(tzinfo=UTC)
+_SHARED = words("operation_id provider account tenant_id")
+"""What message and operation both have: the message's are called `message_…`."""
 _MESSAGE = words(
-    "operation_id lane action provider account expected_revision expected_remote_job_id lease_token lease_count leased_at"
-    " wait_reason wait_since_at wait_count tenant_id"
+    "lane action expected_revision expected_remote_job_id lease_token lease_count leased_at wait_reason wait_since_at wait_count"
 )
 _UNSAID = dict.fromkeys(
-    (*_MESSAGE, *words("lease_s is_suspect is_tried kind after_tenant after_precedence opens_in_s has_suspects"))
+    (
+        *(f"message_{name}" for name in _SHARED),
+        *_MESSAGE,
+        *words("lease_s is_suspect is_tried kind after_tenant after_precedence opens_in_s has_suspects"),
+        *SUBJECT,
+    )
 )
 """The columns of an answer: a row is a message, or what the claim says of a kind."""
 
@@ -214,7 +221,9 @@ def _claimed(tables: Tables, each: Row, worker: str, outage: Outage) -> Row:
         leased_at=now,
     )
     own = {name: each[name] for name in ("lease_s", "is_suspect", "is_tried", "kind")}
-    return {**_UNSAID, **{name: row[name] for name in _MESSAGE}, **own}
+    shared = {f"message_{name}": row[name] for name in _SHARED}
+    about = subject_of(tables, row) or {}
+    return {**_UNSAID, **shared, **{name: row[name] for name in _MESSAGE}, **own, **about}
 
 
 def _said(kinds: Sequence[Kind], walks: Mapping[int, Walk], taken: Sequence[Row]) -> list[Row]:

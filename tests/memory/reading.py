@@ -12,6 +12,9 @@ _OUTPUT = words(
     "operation_id output_index state source declared_type declared_bytes declared_sha256 uri sha256 bytes sniffed_type"
 )
 
+SUBJECT = (*words("specification_text quiescent_at read_at"), *_OUTPUT[1:], *_OPERATION)
+"""The columns of what a message is about."""
+
 
 def operation_columns(tables: Tables, operation: Row) -> Row:
     """`parts/operation_columns.sql`: the row, with the instant at which it was read."""
@@ -36,19 +39,17 @@ def load_subjects(tables: Tables, p: Mapping[str, Any]) -> list[Row]:
     """`store/load_subjects`."""
     found = []
     for message in listed(p, "operation_id", "lane", "action"):
-        operation = tables.operations.get(message["operation_id"])
-        if operation is not None:
-            found.append(
-                {
-                    "lane": message["lane"],
-                    **_subject(tables, message, operation),
-                    **operation_columns(tables, operation),
-                }
-            )
+        subject = subject_of(tables, message)
+        if subject is not None:
+            found.append({"lane": message["lane"], **subject})
     return found
 
 
-def _subject(tables: Tables, message: Row, operation: Row) -> Row:
+def subject_of(tables: Tables, message: Row) -> Row | None:
+    """`parts/subject.sql`; None where the operation is gone."""
+    operation = tables.operations.get(message["operation_id"])
+    if operation is None:
+        return None
     specification = output = dispatch = None
     match message["action"]:
         case "dispatch":
@@ -63,6 +64,7 @@ def _subject(tables: Tables, message: Row, operation: Row) -> Row:
         "specification_text": specification and specification["specification_text"],
         **{name: output and output[name] for name in _OUTPUT[1:]},
         "quiescent_at": dispatch and dispatch["quiescent_at"],
+        **operation_columns(tables, operation),
     }
 
 

@@ -192,6 +192,19 @@ def test_a_message_that_is_not_about_it_reads_no_table_through(ground: Ground, t
     assert rows_read(ground, table) == before
 
 
+@pytest.mark.parametrize("table", ["dispatches", "deliveries", "specifications"])
+def test_a_claim_reads_no_table_through_for_what_it_leases(ground: Ground, table: str) -> None:
+    """The same of the claim, which says what its messages are about."""
+    ground.sql(f"vacuum (analyze) coatcheck.{table}")
+    for _ in range(CLAIMS):
+        ground.claim(Action.OBSERVE)
+    for operation_id in ground.enqueue_many(ROOM):
+        ground.accept(operation_id)
+    before = rows_read(ground, table)
+    assert len(ground.claim(Action.OBSERVE)) == ROOM
+    assert rows_read(ground, table) == before
+
+
 def rows_read(ground: Ground, table: str = "outbox") -> int:
     """Rows of a table that anybody read so far, by whatever way."""
     ground.run(ground.line.fetch("select pg_stat_force_next_flush()"))

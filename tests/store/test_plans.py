@@ -215,7 +215,8 @@ def test_a_claim_with_nothing_due_touches_a_handful_of_pages(planner: Planner, g
 def test_a_claim_finds_and_updates_its_rows_by_index(planner: Planner, generic: bool) -> None:
     plan = planner.plan("queue", "claim", claim(planner), generic=generic)
     queues = {"outbox_turn_idx", "outbox_due_idx", "outbox_deadline_idx", "outbox_doubt_idx", "outbox_suspect_idx"}
-    assert plan.indexes - {"accounts_pkey"} == {*queues, "outbox_pkey"}
+    about = {"operations_pkey", "specifications_pkey", "deliveries_pkey", "dispatches_pkey"}
+    assert plan.indexes - {"accounts_pkey"} == {*queues, *about, "outbox_pkey"}
     # accounts are as many as a team has contracts
     assert plan.scanned <= {"accounts"}
 

@@ -4,10 +4,10 @@ Every guard names the token and the holder. A lease that was lost writes nothing
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 from coatcheck.core.actions import Action, ParkReason, WaitReason
 from coatcheck.core.events import Waited
@@ -15,6 +15,7 @@ from coatcheck.core.operation import OperationId
 from coatcheck.queue.turns import Turns
 from coatcheck.store.db import Database, Plan, Row
 from coatcheck.store.statements import statement
+from coatcheck.store.subjects import Subject, subject_of
 
 NOWHERE: Mapping[str, str] = MappingProxyType({})
 SCHEMA_VERSIONS = (1,)
@@ -60,6 +61,8 @@ class Message:
     """Whether looks of its account failed lately, so that how this one ends is news."""
     has_suspects: bool = False
     """Whether another one is due that is leased only to who has nothing else in hand."""
+    subject: Subject | None = field(default=None, repr=False, compare=False)
+    """What it is about, as that stood when the lease began; None where the claim could not tell."""
 
     @property
     def slot(self) -> tuple[OperationId, int]:
@@ -67,8 +70,13 @@ class Message:
         return self.operation_id, self.lane
 
 
-_TOLD: Final = tuple(each.name for each in fields(Message) if each.name not in ("action", "waited"))
-"""What a claim's row says in the words of `Message`."""
+_SHARED: Final = ("operation_id", "provider", "account", "tenant_id")
+"""What message and operation both have: of a claim's row the operation's are called so, and the message's `message_…`."""
+_TOLD: Final = tuple(
+    (each.name, f"message_{each.name}" if each.name in _SHARED else each.name)
+    for each in fields(Message)
+    if each.name not in ("action", "waited", "subject")
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,8 +175,8 @@ class Leases:
             "worker": self._worker,
         }
         rows = await self._database.fetch(statement("queue", "claim"), parameters, plan=Plan.GENERIC)
-        _learned(turns, wanted, {row["kind"]: row for row in rows if row["operation_id"] is None})
-        return [_message(row) for row in rows if row["operation_id"] is not None]
+        _learned(turns, wanted, {row["kind"]: row for row in rows if row["message_operation_id"] is None})
+        return [_message(row) for row in rows if row["message_operation_id"] is not None]
 
     async def has_suspects(self, wanted: Sequence[Wanted]) -> bool:
         """Whether a message of these kinds is due that is leased only to who has nothing else in hand."""
@@ -259,4 +267,11 @@ def _kept(rows: Sequence[Row], messages: Sequence[Message]) -> list[bool]:
 
 def _message(row: Row) -> Message:
     waited = Waited(reason=row["wait_reason"], since_at=row["wait_since_at"], count=row["wait_count"])
-    return Message(**{name: row[name] for name in _TOLD}, action=Action(row["action"]), waited=waited)
+    told: dict[str, Any] = {name: row[column] for name, column in _TOLD}
+    return Message(**told, action=Action(row["action"]), waited=waited, subject=_subject(row))
+
+
+def _subject(row: Row) -> Subject | None:
+    """None where the operation is gone, or where its row is older than the message."""
+    is_there = row["operation_id"] is not None and row["revision"] >= row["expected_revision"]
+    return subject_of(row) if is_there else None

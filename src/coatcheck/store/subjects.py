@@ -1,4 +1,7 @@
-"""What leased messages are about, in one read: a handler that begins finds on its desk all that it decides on."""
+"""What leased messages are about: a handler that begins finds on its desk all that it decides on.
+
+The claim itself tells it; what a claim could not tell is loaded in one read.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -6,7 +9,7 @@ from datetime import datetime
 
 from coatcheck.core.actions import Action
 from coatcheck.core.operation import Operation, OperationId
-from coatcheck.store.db import Database
+from coatcheck.store.db import Database, Row
 from coatcheck.store.operations import Delivery, delivery_of, operation_of
 from coatcheck.store.statements import statement
 
@@ -26,6 +29,16 @@ class Subject:
     quiescent_at: datetime | None
 
 
+def subject_of(row: Row) -> Subject:
+    """The subject in a row that has at least the columns of `parts/subject.sql`."""
+    return Subject(
+        operation=operation_of(row),
+        specification_text=row["specification_text"],
+        output=delivery_of(row) if row["output_index"] is not None else None,
+        quiescent_at=row["quiescent_at"],
+    )
+
+
 async def load_subjects(database: Database, messages: Sequence[tuple[Slot, Action]]) -> dict[Slot, Subject]:
     """The subject of each message, by its slot; one whose operation is gone has none."""
     rows = await database.fetch(
@@ -36,12 +49,4 @@ async def load_subjects(database: Database, messages: Sequence[tuple[Slot, Actio
             "action": [action for _, action in messages],
         },
     )
-    return {
-        (row["operation_id"], row["lane"]): Subject(
-            operation=operation_of(row),
-            specification_text=row["specification_text"],
-            output=delivery_of(row) if row["output_index"] is not None else None,
-            quiescent_at=row["quiescent_at"],
-        )
-        for row in rows
-    }
+    return {(row["operation_id"], row["lane"]): subject_of(row) for row in rows}

@@ -206,9 +206,9 @@ class Lessor:
         return found
 
     async def _loaded(self, messages: Sequence[Message]) -> list[Work]:
-        if not messages:
-            return []
-        subjects = await load_subjects(self._database, [(message.slot, message.action) for message in messages])
+        """With what each is about. Claims tell that of all but the few that somebody changed while they ran."""
+        untold = [(message.slot, message.action) for message in messages if message.subject is None]
+        loaded = await load_subjects(self._database, untold) if untold else {}
         return [
             Work(
                 message=message,
@@ -218,7 +218,7 @@ class Lessor:
                 quiescent_at=subject.quiescent_at,
             )
             for message in messages
-            if (subject := subjects.get(message.slot)) is not None
+            if (subject := message.subject or loaded.get(message.slot)) is not None
         ]
 
     async def wait(self) -> None:

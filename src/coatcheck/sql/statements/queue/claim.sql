@@ -1,6 +1,6 @@
--- purpose: lease a batch of what is due, in turns of tenants and within each account's budget, of dispatches whose lease ended, and of doubt that can be looked up
+-- purpose: lease a batch of what is due, in turns of tenants and within each account's budget, of dispatches whose lease ended, and of doubt that can be looked up; and say what it is about
 -- guard: rows are locked in a materialised CTE, and the update repeats the predicate: never more than was asked for; looks are counted under their account's lock
--- index: outbox_turn_idx, outbox_due_idx, outbox_deadline_idx, outbox_doubt_idx, outbox_suspect_idx, accounts_pkey
+-- index: outbox_turn_idx, outbox_due_idx, outbox_deadline_idx, outbox_doubt_idx, outbox_suspect_idx, accounts_pkey, operations_pkey, specifications_pkey, deliveries_pkey, dispatches_pkey
 with recursive wanted as (
   select *
   from unnest(%(action)s::text[], %(provider)s::text[], %(account)s::text[], %(room)s::integer[], %(reserve)s::integer[],
@@ -143,23 +143,32 @@ said as (
   cross join lateral (select count(*) as taken_count from taken where taken.kind = allowed.kind) as tally
   left join spots using (kind)
 )
-select claimed.operation_id, claimed.lane, claimed.action, claimed.provider, claimed.account, claimed.expected_revision,
-  claimed.expected_remote_job_id, claimed.lease_token, claimed.lease_count, claimed.leased_at, claimed.lease_s, claimed.wait_reason,
-  claimed.wait_since_at, claimed.wait_count, claimed.tenant_id, claimed.is_suspect, claimed.is_tried, claimed.kind,
-  null::text as after_tenant, null::smallint as after_precedence, null::float8 as opens_in_s,
-  -- where the account lets nobody take it now, no hands are emptied for it
-  exists (
-    select
-    from allowed
-    join coatcheck.outbox as other using (provider, action)
-    where coalesce(allowed.leave_count > 0, true)
-      and other.parked_at is null and other.leased_by is not null and other.lease_count >= 2
-      and other.visible_at <= coatcheck.due_now()
-      and (other.account is null or other.account = allowed.account)
-      and other.schema_version = any(%(schema_version)s::smallint[])) as has_suspects
-from claimed
-union all
-select null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, said.kind, said.after_tenant,
-  said.after_precedence, said.opens_in_s, null
-from said
-where said.after_tenant is not null or said.opens_in_s is not null
+-- what it is about is read as it stood when the claim began, which may have been before whoever held the row last changed it: then its
+-- revision is older than the message expects
+select message.operation_id as message_operation_id, message.lane, message.action, message.provider as message_provider,
+  message.account as message_account, message.expected_revision, message.expected_remote_job_id, message.lease_token, message.lease_count,
+  message.leased_at, message.lease_s, message.wait_reason, message.wait_since_at, message.wait_count,
+  message.tenant_id as message_tenant_id, message.is_suspect, message.is_tried, message.kind, message.after_tenant,
+  message.after_precedence, message.opens_in_s, message.has_suspects, subject.*
+from (
+  select claimed.operation_id, claimed.lane, claimed.action, claimed.provider, claimed.account, claimed.expected_revision,
+    claimed.expected_remote_job_id, claimed.lease_token, claimed.lease_count, claimed.leased_at, claimed.lease_s, claimed.wait_reason,
+    claimed.wait_since_at, claimed.wait_count, claimed.tenant_id, claimed.is_suspect, claimed.is_tried, claimed.kind,
+    null::text as after_tenant, null::smallint as after_precedence, null::float8 as opens_in_s,
+    -- where the account lets nobody take it now, no hands are emptied for it
+    exists (
+      select
+      from allowed
+      join coatcheck.outbox as other using (provider, action)
+      where coalesce(allowed.leave_count > 0, true)
+        and other.parked_at is null and other.leased_by is not null and other.lease_count >= 2
+        and other.visible_at <= coatcheck.due_now()
+        and (other.account is null or other.account = allowed.account)
+        and other.schema_version = any(%(schema_version)s::smallint[])) as has_suspects
+  from claimed
+  union all
+  select null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, said.kind, said.after_tenant,
+    said.after_precedence, said.opens_in_s, null
+  from said
+  where said.after_tenant is not null or said.opens_in_s is not null) as message
+-- include: subject

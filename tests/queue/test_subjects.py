@@ -1,0 +1,146 @@
+"""A claim says what it leased is about, unless that is gone or older than the message: then it is read once more."""
+
+from dataclasses import replace
+
+import pytest
+
+import postgres
+from coatcheck.core import events as ev
+from coatcheck.core.actions import Action
+from coatcheck.core.evidence import Exchange, Stage
+from coatcheck.core.operation import OperationId
+from coatcheck.queue.leases import Leases, Message
+from coatcheck.seams import Seams
+from coatcheck.store.subjects import Subject, load_subjects
+from coatcheck.workers.lessor import Capacity, Lessor
+from store.ground import ACCOUNT, Ground
+
+NOTHING = Exchange(stage=Stage.BODY_SENT, bytes_sent=100, failure="closed")
+
+
+def prepared(ground: Ground) -> OperationId:
+    return ground.enqueue("k", specification_text='{"a":1}')
+
+
+def accepted(ground: Ground) -> OperationId:
+    operation_id = prepared(ground)
+    ground.accept(operation_id)
+    return operation_id
+
+
+def succeeded(ground: Ground) -> OperationId:
+    operation_id = prepared(ground)
+    ground.succeed(operation_id)
+    return operation_id
+
+
+def in_doubt(ground: Ground) -> OperationId:
+    """Sent, and never heard of."""
+    operation_id = prepared(ground)
+    dispatch_id = ground.mark(operation_id)
+    ground.happen(operation_id, ev.Doubted(dispatch_id=dispatch_id, cause="closed", looked_up=True), NOTHING)
+    return operation_id
+
+
+SCENES = {
+    Action.DISPATCH: prepared,
+    Action.OBSERVE: accepted,
+    Action.DELIVER: succeeded,
+    Action.RECONCILE: in_doubt,
+}
+
+
+def claimed(database: postgres.Database, ground: Ground, action: Action) -> Message:
+    database.move_time(600)
+    lookups = {"genace": ACCOUNT} if action is Action.RECONCILE else {}
+    (message,) = (
+        ground.run(ground.leases.claim([], doubts=10, doubt_lease_s=30, lookups=lookups))
+        if lookups
+        else ground.claim(action)
+    )
+    assert message.action is action
+    return message
+
+
+def loaded(ground: Ground, message: Message) -> Subject:
+    return ground.run(load_subjects(ground.line, [(message.slot, message.action)]))[message.slot]
+
+
+def at_the_same_time(subject: Subject | None, as_of: Subject) -> Subject | None:
+    return subject and replace(subject, operation=replace(subject.operation, read_at=as_of.operation.read_at))
+
+
+@pytest.mark.parametrize("action", SCENES)
+def test_a_claim_tells_what_it_would_be_asked_next(database: postgres.Database, ground: Ground, action: Action) -> None:
+    operation_id = SCENES[action](ground)
+    message = claimed(database, ground, action)
+    read = loaded(ground, message)
+    assert message.operation_id == operation_id
+    assert at_the_same_time(message.subject, read) == read
+    assert (read.specification_text, read.output is not None, read.quiescent_at is not None) == (
+        '{"a":1}' if action is Action.DISPATCH else None,
+        action is Action.DELIVER,
+        action is Action.RECONCILE,
+    )
+
+
+@pytest.mark.parametrize("action", [Action.DISPATCH, Action.OBSERVE, Action.DELIVER])
+def test_an_operation_older_than_its_message_is_read_once_more(
+    database: postgres.Database, ground: Ground, action: Action
+) -> None:
+    """A row that was changed between a claim's snapshot and its lock is leased as it is now; everything else is as it was."""
+    SCENES[action](ground)
+    ground.sql("update coatcheck.outbox set expected_revision = expected_revision + 1")
+    database.move_time(600)
+    lessor = lessor_of(ground, action)
+    (work,) = ground.run(lessor.claim())
+    assert work.message.subject is None
+    assert work.operation.revision == work.message.expected_revision - 1
+    assert (work.specification_text is not None, work.output is not None) == (
+        action is Action.DISPATCH,
+        action is Action.DELIVER,
+    )
+
+
+def test_a_message_whose_operation_moved_on_has_it_as_it_is(database: postgres.Database, ground: Ground) -> None:
+    """The handler sees that the message is older, and decides from the operation."""
+    accepted(ground)
+    ground.sql("update coatcheck.outbox set expected_revision = expected_revision - 1")
+    message = claimed(database, ground, Action.OBSERVE)
+    assert message.subject is not None
+    assert message.subject.operation.revision == message.expected_revision + 1
+
+
+def test_a_message_whose_operation_is_gone_is_nobodys_work(database: postgres.Database, ground: Ground) -> None:
+    prepared(ground)
+    ground.sql("truncate coatcheck.operations, coatcheck.specifications, coatcheck.history")
+    assert ground.run(lessor_of(ground, Action.DISPATCH).claim()) == []
+    database.move_time(600)
+    (message,) = ground.claim(Action.DISPATCH)
+    assert message.subject is None
+    ground.sql("truncate coatcheck.outbox")
+
+
+def test_a_claim_alone_is_all_that_a_worker_asks(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    ground.enqueue_many(3)
+
+    async def load(*_: object) -> dict[object, object]:
+        raise AssertionError("asked for what the claim had told")
+
+    monkeypatch.setattr("coatcheck.workers.lessor.load_subjects", load)
+    assert len(ground.run(lessor_of(ground, Action.DISPATCH).claim())) == 3
+
+
+def test_what_a_message_is_about_is_not_shown_with_it(ground: Ground) -> None:
+    """A specification never reaches a log, and a lease is compared by what makes it one."""
+    ground.enqueue("k", specification_text='{"prompt":"secret"}')
+    (message,) = ground.claim(Action.DISPATCH)
+    assert message.subject is not None
+    assert message.subject.specification_text == '{"prompt":"secret"}'
+    assert "secret" not in repr(message)
+    assert replace(message, subject=None) == message
+
+
+def lessor_of(ground: Ground, action: Action) -> Lessor:
+    capacities = {action: Capacity(places=50, lease_s=45, accounts={ACCOUNT: ACCOUNT})}
+    return Lessor(Leases(ground.line, "w"), ground.line, capacities, Seams.real())
