@@ -40,7 +40,7 @@ def measure(ground: Ground) -> Sequence[Figure]:
     count = ground.scale.operations
     with ground.books() as books:
         several = _lived(ground, books, TENANTS)
-        alone, final = _bare(ground, books, lambda: (_lived(ground, books, 1), _final(ground, books)))
+        alone, (final, look_count) = _bare(ground, books, lambda: (_lived(ground, books, 1), _final(ground, books)))
     figures = [
         _figure(
             f"commits of an operation, enqueue excluded, full queue, {TENANTS} tenants",
@@ -54,6 +54,7 @@ def measure(ground: Ground) -> Sequence[Figure]:
         ),
         _figure("rows written for an operation", several.whole.row_count / count, "rows"),
         *_log(ground, several.whole, alone.whole, final),
+        _figure("looks at a render until its end, which that log is of", look_count / count, "looks"),
         _figure(
             f"statements of an operation, {TENANTS} tenants", sum(several.statements.values()) / count, "statements"
         ),
@@ -73,19 +74,24 @@ def _figure(name: str, value: float, unit: str, limited_by: str = _COUNTED) -> F
 def _lived(ground: Ground, books: Books, tenants: int) -> _Life:
     """What the server counted of the enqueues and of the work, and which statements the worker ran."""
     notes = ground.home / "notes.json"
-    before, between, after = _counted(ground, books, tenants, witness.command(notes, until_idle=True))
+    (before, between, after), _ = _counted(ground, books, tenants, witness.command(notes, until_idle=True))
     statements = json.loads(notes.read_text())["statements"]
     return _Life(whole=_less(after, before), worked=_less(after, between), statements=statements)
 
 
-def _final(ground: Ground, books: Books) -> Counters:
-    """What was counted of one tenant's full queue until each render's end was saved; a second worker delivers."""
-    before, _, after, _ = _counted(ground, books, 1, (*_UNTIL_IDLE, "--roles", _ALL_BUT_DELIVER), _UNTIL_IDLE)
-    return _less(after, before)
+def _final(ground: Ground, books: Books) -> tuple[Counters, int]:
+    """What was counted of one tenant's full queue until each render's end was saved, and how often was looked; a second worker delivers."""
+    (before, _, after, _), look_count = _counted(
+        ground, books, 1, (*_UNTIL_IDLE, "--roles", _ALL_BUT_DELIVER), _UNTIL_IDLE
+    )
+    return _less(after, before), look_count
 
 
-def _counted(ground: Ground, books: Books, tenants: int, *commands: Sequence[str]) -> Sequence[Counters]:
-    """What the server had counted before a full queue was enqueued, after that, and after each of the workers, which come one after the other."""
+def _counted(ground: Ground, books: Books, tenants: int, *commands: Sequence[str]) -> tuple[Sequence[Counters], int]:
+    """What the server had counted before a full queue was enqueued, after that, and after each of the workers, which come one after the other.
+
+    Beside it how many looks the service was asked for in all.
+    """
     count = ground.scale.operations
     books.clear()
     with ground.serving() as service:
@@ -99,8 +105,9 @@ def _counted(ground: Ground, books: Books, tenants: int, *commands: Sequence[str
             found.append(settled(ground))
         lifecycle.verified(books, count)
         service.check_posts(count)
+        look_count: int = service.looks()["count"]
     books.clear()
-    return found
+    return found, look_count
 
 
 def _offered(ground: Ground, rate: float) -> Figure:
