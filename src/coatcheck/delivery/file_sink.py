@@ -60,9 +60,15 @@ class FileSink:
     @contextmanager
     def opened_root(self) -> Iterator[int]:
         """A descriptor of the root, which is made when missing."""
-        self.root.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
-        with closing(os.open(self.root, _FOLDER_FLAGS)) as root:
+        with closing(self._root()) as root:
             yield root
+
+    def _root(self) -> int:
+        try:
+            return os.open(self.root, _FOLDER_FLAGS)
+        except FileNotFoundError:
+            self.root.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
+            return os.open(self.root, _FOLDER_FLAGS)
 
     def _sweep(self, before: float) -> int:
         count = 0
@@ -157,9 +163,12 @@ class FileUpload:
 
 def open_folder(parent: int, name: str) -> int:
     """A descriptor of a folder in `parent`, made when missing; a symbolic link in its place is an OSError."""
-    with suppress(FileExistsError):
-        os.mkdir(name, _FOLDER_MODE, dir_fd=parent)
-    return os.open(name, _FOLDER_FLAGS, dir_fd=parent)
+    try:
+        return os.open(name, _FOLDER_FLAGS, dir_fd=parent)
+    except FileNotFoundError:
+        with suppress(FileExistsError):
+            os.mkdir(name, _FOLDER_MODE, dir_fd=parent)
+        return os.open(name, _FOLDER_FLAGS, dir_fd=parent)
 
 
 @contextmanager
