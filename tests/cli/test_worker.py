@@ -2,6 +2,8 @@
 
 import json
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ import pytest
 import postgres
 from cli.conftest import API_KEY
 from cli.terminal import Terminal
+from coatcheck.cli.worker import GARBAGE
 from coatcheck.sim import ThreadedService
 from waiting import until
 
@@ -23,6 +26,23 @@ def test_until_idle_does_everything_and_ends_with_0(provided: Terminal, service:
     assert [each["delivery_state"] for each in listed] == ["delivered"] * 3
     assert all(Path(each["outputs"][0]["uri"].removeprefix("file://")).is_file() for each in listed)
     assert len(service.posts) == 3
+
+
+COLLECTING = """
+import gc, sys
+from coatcheck.cli import main
+sys.argv[0] = "coatcheck"
+code = main()
+sys.stdout.write(f"{gc.isenabled()} {gc.get_threshold()[0]}")
+sys.exit(code)
+"""
+
+
+def test_it_looks_for_cycles_seldom_but_does(provided: Terminal) -> None:
+    """Python's own pace takes a twentieth of a busy worker's processor; without any, what fails in circles would stay."""
+    command = [sys.executable, "-c", COLLECTING, "worker", "--until-idle"]
+    ended = subprocess.run(command, env=dict(provided.environ), capture_output=True, text=True, timeout=60, check=True)
+    assert ended.stdout == f"True {GARBAGE}"
 
 
 def test_providers_take_turns_where_there_are_fewer_places_than_providers(

@@ -32,7 +32,7 @@ from coatcheck.store.blocking import connected, look_for_room
 _LAST_PORT = 65_535
 _MOST_PROCESSES = 256
 """More on one host is a slip of the keyboard."""
-_GARBAGE = 20_000
+GARBAGE = 20_000
 """So many more objects than before, and Python looks for cycles among them."""
 
 
@@ -79,7 +79,7 @@ def worker(
 
             # reference counts free nearly all of it; looking for the rest often is a twentieth of a busy worker's time (decision 33)
             gc.freeze()
-            gc.set_threshold(_GARBAGE)
+            gc.set_threshold(GARBAGE)
             with asyncio.Runner(loop_factory=new_loop) as runner:
                 return runner.run(run(settings, url, seams, course))
         commands = [_command(course, each, log_level, as_json=as_json) for each in range(1, processes + 1)]
