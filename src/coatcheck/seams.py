@@ -162,11 +162,14 @@ class Ids:
         return f"{socket.gethostname()[:40]}-{uuid.uuid4().hex[:12]}"
 
 
+def loop_name() -> str:
+    """Whose event loop a worker has: uvloop's where that is installed, which takes less of the processor, and else asyncio's own."""
+    return asyncio.__name__ if find_spec(_FASTER) is None else _FASTER
+
+
 def new_loop() -> asyncio.AbstractEventLoop:
-    """A worker's event loop: uvloop's where that is installed, which takes less of the processor, and else the standard one."""
-    if find_spec(_FASTER) is None:
-        return asyncio.new_event_loop()
-    made: asyncio.AbstractEventLoop = import_module(_FASTER).new_event_loop()
+    """A worker's event loop, as `loop_name` says."""
+    made: asyncio.AbstractEventLoop = import_module(loop_name()).new_event_loop()
     return made
 
 

@@ -61,7 +61,16 @@ def test_a_small_run_measures_and_leaves_nothing(database: postgres.Database, tm
         assert figure["value"] > 0
         parties = ("worker", "service", "PostgreSQL", "bench", "others")
         assert all(f"{party} " in figure["limited_by"] for party in parties)
-    assert ended.machine.keys() == {"cores", "memory_bytes", "system", "python", "postgresql", "coatcheck", "date"}
+    assert ended.machine.keys() == {
+        "cores",
+        "memory_bytes",
+        "system",
+        "python",
+        "event_loop",
+        "postgresql",
+        "coatcheck",
+        "date",
+    }
     assert counts(database) == dict.fromkeys(TABLES, 0)
     assert list(tmp_path.iterdir()) == []
 

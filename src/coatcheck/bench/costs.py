@@ -52,9 +52,9 @@ def measure(ground: Ground) -> Sequence[Figure]:
             alone.worked.transaction_count / count,
             "commits",
         ),
-        _figure("rows written for an operation", several.whole.row_count / count, "rows"),
+        _figure(f"rows written for an operation, {TENANTS} tenants", several.whole.row_count / count, "rows"),
         *_log(ground, several.whole, alone.whole, final),
-        _figure("looks at a render until its end, which that log is of", look_count / count, "looks"),
+        _figure("looks at a render until its end, which that log is of", look_count / count, "looks", "counted"),
         _figure(
             f"statements of an operation, {TENANTS} tenants", sum(several.statements.values()) / count, "statements"
         ),
@@ -157,13 +157,13 @@ def _log(ground: Ground, imaged: Counters, bare: Counters, final: Counters) -> S
         return _figure(name, counters.wal_bytes / count / 1000, "kB", "counted with full_page_writes off")
 
     return [
-        _figure("log of an operation, with images of pages", imaged.wal_bytes / count / 1000, "kB"),
+        _figure(f"log of an operation, with images of pages, {TENANTS} tenants", imaged.wal_bytes / count / 1000, "kB"),
         _figure(
-            "images of pages for an operation",
+            f"images of pages for an operation, {TENANTS} tenants",
             imaged.image_count / count,
             "images",
             "counted; grows with each checkpoint",
         ),
-        without_images("log of an operation, without images", bare),
-        without_images("log of an operation until its render's end, without images", final),
+        without_images("log of an operation, without images, one tenant", bare),
+        without_images("log of an operation until its render's end, without images, one tenant", final),
     ]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from coatcheck.bench.kernel import machine_memory_bytes
+from coatcheck.seams import loop_name
 from coatcheck.version import VERSION
 
 
@@ -17,6 +18,8 @@ class Machine:
     memory_bytes: int
     system: str
     python: str
+    event_loop: str
+    """Of the workers, without its version."""
     postgresql: str
     coatcheck: str
     date: datetime
@@ -29,6 +32,7 @@ def described(postgresql: str, date: datetime) -> Machine:
         memory_bytes=machine_memory_bytes(),
         system=f"{platform.system()} {platform.release()} {platform.machine()}",
         python=platform.python_version(),
+        event_loop=loop_name(),
         postgresql=postgresql,
         coatcheck=VERSION,
         date=date,

@@ -77,13 +77,17 @@ def worker(
         if processes == 1:
             from coatcheck.cli.running import run  # noqa: PLC0415 - the parent of several stays small
 
-            # reference counts free nearly all of it; looking for the rest often is a twentieth of a busy worker's time (decision 33)
-            gc.freeze()
-            gc.set_threshold(GARBAGE)
+            collect_seldom()
             with asyncio.Runner(loop_factory=new_loop) as runner:
                 return runner.run(run(settings, url, seams, course))
         commands = [_command(course, each, log_level, as_json=as_json) for each in range(1, processes + 1)]
         return asyncio.run(Processes(commands, until_idle=until_idle, seams=seams).run())
+
+
+def collect_seldom() -> None:
+    """Look for cycles less often: reference counts free nearly all, and Python's own pace takes a twentieth of a busy worker's time (decision 33)."""
+    gc.freeze()
+    gc.set_threshold(GARBAGE)
 
 
 def _check_processes(processes: int, port: int | None, number: int | None) -> None:

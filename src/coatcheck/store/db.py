@@ -126,7 +126,8 @@ class Database:
             try:
                 await self._plan(connection, plan)
                 cursor = await _executed(connection, text, parameters, prepare=plan is not Plan.FRESH)
-                rows: Sequence[Row] = await cursor.fetchall() if cursor.description else []
+                # a description of the columns would be made for this alone
+                rows: Sequence[Row] = [] if cursor.rownumber is None else await cursor.fetchall()
             except BaseException as error:
                 await self._after(error)
                 raise
