@@ -30,8 +30,6 @@ else:
 
 
 _FASTER: Final = "uvloop"
-_UNDER_WAY: Final = frozenset({errno.EINPROGRESS, errno.EINTR})
-"""What `connect` answers where it goes on by itself."""
 
 Socket = socket.socket
 """The type of what `Connect` hands out, for those who are handed one: only this module may make one."""
@@ -241,11 +239,11 @@ class Connect:
         The event loop's own `sock_connect` asks its resolver for what is resolved already; uvloop's costs twice the rest of it.
         """
         error = fresh.connect_ex(address)
-        if error in _UNDER_WAY:
+        if error == errno.EINPROGRESS:
             loop = asyncio.get_running_loop()
             decided: asyncio.Future[None] = loop.create_future()
             descriptor = fresh.fileno()
-            loop.add_writer(descriptor, _decide, decided)
+            loop.add_writer(descriptor, wake, decided)
             try:
                 await decided
             finally:
@@ -255,9 +253,10 @@ class Connect:
             raise OSError(error, os.strerror(error))
 
 
-def _decide(decided: asyncio.Future[None]) -> None:
-    if not decided.done():
-        decided.set_result(None)
+def wake(waiting: asyncio.Future[None]) -> None:
+    """End a wait, unless it ended already: a descriptor may be ready, and a timer over, in the very turn in which somebody stops waiting."""
+    if not waiting.done():
+        waiting.set_result(None)
 
 
 def _is_address(host: str) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from coatcheck.delivery.fetch import AT_ONCE_BYTES
 from coatcheck.delivery.outcome import NotStored, OutputSource, Reason, Stored
 from coatcheck.seams import Point, Seams
 from delivery.origin import (
@@ -51,6 +52,26 @@ def test_an_output_is_stored_byte_for_byte(data: bytes, declared: dict[str, Any]
     assert (result.sha256, result.bytes, result.sniffed_type) == (PNG_SHA256, len(PNG), "image/png")
     assert result.declared_type == declared.get("content_type", "image/png")
     assert temporaries(tmp_path) == []
+
+
+@pytest.mark.parametrize("longer", [0, 1])
+def test_what_takes_long_to_digest_is_digested_beside_the_event_loop(
+    longer: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Everybody else's replies wait for the loop; a small part is digested sooner than a thread begins."""
+    threads: list[int] = []
+    to_thread = asyncio.to_thread
+
+    async def noted(work: Callable[..., object], *arguments: Any) -> object:
+        threads.append(len(arguments[0]))
+        return await to_thread(work, *arguments)
+
+    monkeypatch.setattr(asyncio, "to_thread", noted)
+    picture = PNG + bytes(AT_ONCE_BYTES + longer - len(PNG))
+    result = run_against(sending(response(picture)), tmp_path)
+    assert isinstance(result, Stored)
+    assert result.sha256 == hashlib.sha256(picture).hexdigest()
+    assert threads == [len(picture)] * longer
 
 
 def test_the_name_owes_nothing_to_the_service(tmp_path: Path) -> None:

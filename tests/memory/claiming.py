@@ -50,7 +50,9 @@ def claim(tables: Tables, p: Mapping[str, Any]) -> list[Row]:
     spend_looks(tables, budgets, taken)
     outage = _outage(tables, p)
     claimed = [{**_claimed(tables, each, p["worker"], outage), "has_suspects": has_suspects} for each in taken]
-    return [*claimed, *_said(kinds, walks, taken)]
+    for message in claimed[: p["told"]]:
+        message.update(_about(tables, message, p["text_limit_bytes"]))
+    return [{**row, "read_at": tables.now()} for row in (*claimed, *_said(kinds, walks, taken))]
 
 
 def _found(
@@ -222,8 +224,16 @@ def _claimed(tables: Tables, each: Row, worker: str, outage: Outage) -> Row:
     )
     own = {name: each[name] for name in ("lease_s", "is_suspect", "is_tried", "kind")}
     shared = {f"message_{name}": row[name] for name in _SHARED}
-    about = subject_of(tables, row) or {}
-    return {**_UNSAID, **shared, **{name: row[name] for name in _MESSAGE}, **own, **about}
+    return {**_UNSAID, **shared, **{name: row[name] for name in _MESSAGE}, **own}
+
+
+def _about(tables: Tables, message: Row, text_limit_bytes: int) -> Row:
+    """What it is about: nothing where that is gone, and no text that is too long."""
+    address = {"operation_id": message["message_operation_id"], "lane": message["lane"], "action": message["action"]}
+    found = subject_of(tables, address) or {}
+    text = found.get("specification_text")
+    is_long = text is not None and len(text.encode()) > text_limit_bytes
+    return {**found, "specification_text": None} if is_long else found
 
 
 def _said(kinds: Sequence[Kind], walks: Mapping[int, Walk], taken: Sequence[Row]) -> list[Row]:

@@ -100,4 +100,5 @@ def _look(tables: Tables, written: Written, changes: Sequence[Row]) -> None:
                 lease_token=tables.next_token(),
             )
         elif held["action"] == "observe" and held["leased_by"] is None and held["parked_at"] is None:
-            tables.outbox.change(key, visible_at=now, lease_token=tables.next_token())
+            token, revision = tables.next_token(), operation["revision"]
+            tables.outbox.change(key, visible_at=now, lease_token=token, expected_revision=revision)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import uvloop
 
-from coatcheck.seams import Connect
+from coatcheck.seams import Connect, wake
 
 Run = Callable[[Coroutine[Any, Any, None]], None]
 LOOPS: Sequence[Callable[[], asyncio.AbstractEventLoop]] = (asyncio.new_event_loop, uvloop.new_event_loop)
@@ -82,3 +82,15 @@ def test_who_stops_waiting_leaves_the_descriptor_to_the_next(run: Run) -> None:
 
     with crowded() as unheard, listening() as heard:
         run(dial(unheard, heard))
+
+
+def test_a_wait_that_ended_is_not_ended_again(run: Run) -> None:
+    """A limit that passes in the turn in which the socket is ready cancels the wait before the loop says so."""
+
+    async def end() -> None:
+        waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        waiting.cancel()
+        wake(waiting)
+        assert waiting.cancelled()
+
+    run(end())

@@ -1,5 +1,6 @@
 """A claim says what it leased is about, unless that is gone or older than the message: then it is read once more."""
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import pytest
@@ -9,11 +10,14 @@ from coatcheck.core import events as ev
 from coatcheck.core.actions import Action
 from coatcheck.core.evidence import Exchange, Stage
 from coatcheck.core.operation import OperationId
-from coatcheck.queue.leases import Leases, Message
+from coatcheck.queue.leases import TEXT_LIMIT_BYTES, TOLD, Leases, Message, Release
 from coatcheck.seams import Seams
+from coatcheck.store.budgets import Budget
 from coatcheck.store.subjects import Subject, load_subjects
 from coatcheck.workers.lessor import Capacity, Lessor
+from store.budgeting import budget
 from store.ground import ACCOUNT, Ground
+from waiting import until
 
 NOTHING = Exchange(stage=Stage.BODY_SENT, bytes_sent=100, failure="closed")
 
@@ -121,6 +125,49 @@ def test_a_message_whose_operation_is_gone_is_nobodys_work(database: postgres.Da
     ground.sql("truncate coatcheck.outbox")
 
 
+def test_who_waits_in_its_claim_while_the_row_changes_is_not_told_what_was_before(
+    database: postgres.Database, ground: Ground
+) -> None:
+    """The row is leased as it is, with the new revision; the operation was read when the claim began."""
+    budget(ground, Budget(looks_per_s=1000))
+    accepted(ground)
+    database.move_time(600)
+    with Ground(database, worker="other") as other, ThreadPoolExecutor(1) as thread:
+        with database.connect() as holder, holder.transaction():
+            holder.execute("select from coatcheck.accounts for update")
+            claiming = thread.submit(other.claim, Action.OBSERVE)
+            until(lambda: ground.lock_waiters() > 0)
+            holder.execute("update coatcheck.operations set revision = revision + 1")
+            holder.execute("update coatcheck.outbox set expected_revision = expected_revision + 1")
+        (message,) = claiming.result(10)
+    assert (message.expected_revision, message.subject) == (3, None)
+    ground.sql("update coatcheck.operations set revision = revision - 1")
+    ground.sql("update coatcheck.outbox set expected_revision = expected_revision - 1")
+
+
+@pytest.mark.parametrize("length", [TEXT_LIMIT_BYTES, TEXT_LIMIT_BYTES + 1])
+def test_a_long_text_does_not_come_with_the_claim(ground: Ground, length: int) -> None:
+    """A claim holds its locks until its answer is on its way, and a text may be a megabyte. Bytes count, not characters."""
+    text = '{"a":"' + "é" * ((length - 8) // 2) + "e" * (length % 2) + '"}'
+    assert len(text.encode()) == length
+    ground.enqueue("k", specification_text=text)
+    (work,) = ground.run(lessor_of(ground, Action.DISPATCH).claim())
+    assert (work.message.subject is None) == (length > TEXT_LIMIT_BYTES)
+    assert work.specification_text == text
+
+
+def test_a_large_claim_tells_of_its_first_messages_and_the_worker_asks_for_the_rest(ground: Ground) -> None:
+    ground.enqueue_many(TOLD + 7)
+    wanted = Capacity(places=2 * TOLD, lease_s=45, accounts={ACCOUNT: ACCOUNT})
+    messages = ground.claim(Action.DISPATCH, wanted.places)
+    assert sum(message.subject is None for message in messages) == 7
+    ground.run(ground.leases.release([Release(message=message, delay_s=0) for message in messages]))
+    lessor = Lessor(Leases(ground.line, "w"), ground.line, {Action.DISPATCH: wanted}, Seams.real())
+    works = [work for _ in range(2) for work in ground.run(lessor.claim())]
+    assert {work.message.slot for work in works} == {message.slot for message in messages}
+    assert all(work.specification_text is not None for work in works)
+
+
 def test_a_claim_alone_is_all_that_a_worker_asks(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
     ground.enqueue_many(3)
 
@@ -138,6 +185,7 @@ def test_what_a_message_is_about_is_not_shown_with_it(ground: Ground) -> None:
     assert message.subject is not None
     assert message.subject.specification_text == '{"prompt":"secret"}'
     assert "secret" not in repr(message)
+    assert "subject" not in repr(message)
     assert replace(message, subject=None) == message
 
 

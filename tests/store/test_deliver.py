@@ -123,6 +123,8 @@ def test_a_look_that_is_being_made_is_left_alone_and_a_waiting_one_is_hastened(g
     ground.happen(operation_id, expired(2))
     (hastened,) = ground.claim(Action.OBSERVE)
     assert hastened.lease_token > message.lease_token
+    # a claim that read the operation before this would take it for the present one
+    assert hastened.expected_revision == ground.operation(operation_id).revision
 
 
 def test_the_tries_of_a_delivery_count_across_expired_sources(ground: Ground) -> None:

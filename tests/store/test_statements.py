@@ -133,7 +133,7 @@ def test_columns_are_named_where_a_table_is_read(path: Path) -> None:
     """A star stands only for what the lines above it name: an unnested input, or a judgement upon it."""
     code = re.sub(r"--[^\n]*", "", path.read_text())
     for prefix in re.findall(r"(\w+)\.\*", code):
-        assert prefix in {"input", "guarded", "ruled", "turned", "subject"}
+        assert prefix in {"input", "guarded", "ruled", "turned"}
     for source in re.findall(r"select \*\s+from (\w+)", code):
         assert source == "unnest"
 

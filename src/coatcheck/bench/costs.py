@@ -14,6 +14,7 @@ from coatcheck.bench.figure import Figure
 from coatcheck.bench.ground import Ground
 from coatcheck.bench.hands import WORKER
 from coatcheck.bench.idle import settled
+from coatcheck.bench.service import Service
 
 _PAGE_BYTES = 8_192
 _LEAST = 0.0005
@@ -24,6 +25,14 @@ _ALL_BUT_DELIVER = "dispatch,observe,reconcile"
 _Found = TypeVar("_Found")
 _LOADS = (1.0, 50.0)
 """Operations a second that are offered to a worker which could do more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Reading:
+    """What the server had counted, and how many looks the service."""
+
+    counters: Counters
+    look_count: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,40 +83,42 @@ def _figure(name: str, value: float, unit: str, limited_by: str = _COUNTED) -> F
 def _lived(ground: Ground, books: Books, tenants: int) -> _Life:
     """What the server counted of the enqueues and of the work, and which statements the worker ran."""
     notes = ground.home / "notes.json"
-    (before, between, after), _ = _counted(ground, books, tenants, witness.command(notes, until_idle=True))
+    before, between, after = _counted(ground, books, tenants, witness.command(notes, until_idle=True))
     statements = json.loads(notes.read_text())["statements"]
-    return _Life(whole=_less(after, before), worked=_less(after, between), statements=statements)
+    return _Life(
+        whole=_less(after.counters, before.counters),
+        worked=_less(after.counters, between.counters),
+        statements=statements,
+    )
 
 
 def _final(ground: Ground, books: Books) -> tuple[Counters, int]:
     """What was counted of one tenant's full queue until each render's end was saved, and how often was looked; a second worker delivers."""
-    (before, _, after, _), look_count = _counted(
-        ground, books, 1, (*_UNTIL_IDLE, "--roles", _ALL_BUT_DELIVER), _UNTIL_IDLE
-    )
-    return _less(after, before), look_count
+    before, _, after, _ = _counted(ground, books, 1, (*_UNTIL_IDLE, "--roles", _ALL_BUT_DELIVER), _UNTIL_IDLE)
+    return _less(after.counters, before.counters), after.look_count
 
 
-def _counted(ground: Ground, books: Books, tenants: int, *commands: Sequence[str]) -> tuple[Sequence[Counters], int]:
-    """What the server had counted before a full queue was enqueued, after that, and after each of the workers, which come one after the other.
-
-    Beside it how many looks the service was asked for in all.
-    """
+def _counted(ground: Ground, books: Books, tenants: int, *commands: Sequence[str]) -> Sequence[_Reading]:
+    """What had been counted before a full queue was enqueued, after that, and after each of the workers, which come one after the other."""
     count = ground.scale.operations
     books.clear()
     with ground.serving() as service:
-        found = [settled(ground)]
+        found = [_read(ground, service)]
         with ground.books() as enqueuing:
             enqueuing.enqueue("cost", count, tenants=tenants)
-        found.append(settled(ground))
+        found.append(_read(ground, service))
         for command in commands:
             with ground.working(service, command=command) as hand:
                 hand.end()
-            found.append(settled(ground))
+            found.append(_read(ground, service))
         lifecycle.verified(books, count)
         service.check_posts(count)
-        look_count: int = service.looks()["count"]
     books.clear()
-    return found, look_count
+    return found
+
+
+def _read(ground: Ground, service: Service) -> _Reading:
+    return _Reading(counters=settled(ground), look_count=service.looks()["count"])
 
 
 def _offered(ground: Ground, rate: float) -> Figure:

@@ -19,7 +19,7 @@ from coatcheck.delivery.sink import Place, Sink, Upload
 from coatcheck.delivery.sniff import HEAD_BYTES, Kind, refusal, sniff
 from coatcheck.seams import Point, Seams
 
-_AT_ONCE_BYTES: Final = 64 * 1024
+AT_ONCE_BYTES: Final = 64 * 1024
 """A smaller part is digested sooner than a thread begins (under a tenth of a millisecond)."""
 
 
@@ -89,7 +89,7 @@ class Deliverer:
         batch = head
         while batch:
             await upload.write(batch)
-            if len(batch) <= _AT_ONCE_BYTES:
+            if len(batch) <= AT_ONCE_BYTES:
                 digest.update(batch)
             else:
                 await asyncio.to_thread(digest.update, batch)

@@ -9,7 +9,7 @@ import socket
 import ssl
 from typing import Final
 
-from coatcheck.seams import Socket
+from coatcheck.seams import Socket, wake
 
 RECEIVE_BYTES: Final = 256 * 1024
 SEND_BYTES: Final = 64 * 1024
@@ -55,10 +55,10 @@ class Line:
         loop = asyncio.get_running_loop()
         woken: asyncio.Future[None] = loop.create_future()
         descriptor = self._socket.fileno()
-        timer = loop.call_later(within_s, _wake, woken)
-        loop.add_reader(descriptor, _wake, woken)
+        timer = loop.call_later(within_s, wake, woken)
+        loop.add_reader(descriptor, wake, woken)
         if sending:
-            loop.add_writer(descriptor, _wake, woken)
+            loop.add_writer(descriptor, wake, woken)
         try:
             await woken
         finally:
@@ -70,11 +70,6 @@ class Line:
     def close(self) -> None:
         """Reset the connection; bytes that the kernel still holds are dropped."""
         self._socket.close()
-
-
-def _wake(woken: asyncio.Future[None]) -> None:
-    if not woken.done():
-        woken.set_result(None)
 
 
 class TlsLine(Line):

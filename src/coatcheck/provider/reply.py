@@ -19,7 +19,7 @@ BODY_LIMIT: Final = 1024 * 1024
 
 
 class ReplyReader:
-    """Turns received bytes into progress. `connection` has sent its request already, as far as h11 knows."""
+    """Turns received bytes into progress. `connection` has sent the head of its request, as far as h11 knows."""
 
     def __init__(self, connection: h11.Connection, progress: Progress) -> None:
         self._connection = connection

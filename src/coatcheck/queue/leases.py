@@ -62,7 +62,7 @@ class Message:
     has_suspects: bool = False
     """Whether another one is due that is leased only to who has nothing else in hand."""
     subject: Subject | None = field(default=None, repr=False, compare=False)
-    """What it is about, as that stood when the lease began; None where the claim could not tell."""
+    """What it is about, as that stood when its claim began; None where the claim could not tell."""
 
     @property
     def slot(self) -> tuple[OperationId, int]:
@@ -70,6 +70,11 @@ class Message:
         return self.operation_id, self.lane
 
 
+TOLD: Final = 100
+"""Of how many messages a claim says what they are about. It holds its locks until its answer is on its way, also to a worker that stopped,
+so its answer is no longer than what a socket's buffers take (208 kB of Linux's local ones)."""
+TEXT_LIMIT_BYTES: Final = 1000
+"""The longest specification that a claim tells."""
 _SHARED: Final = ("operation_id", "provider", "account", "tenant_id")
 """What message and operation both have: of a claim's row the operation's are called so, and the message's `message_…`."""
 _TOLD: Final = tuple(
@@ -173,6 +178,8 @@ class Leases:
             "away_from_s": None if away_s is None else away_s[0],
             "away_until_s": None if away_s is None else away_s[1],
             "worker": self._worker,
+            "told": TOLD,
+            "text_limit_bytes": TEXT_LIMIT_BYTES,
         }
         rows = await self._database.fetch(statement("queue", "claim"), parameters, plan=Plan.GENERIC)
         _learned(turns, wanted, {row["kind"]: row for row in rows if row["message_operation_id"] is None})
@@ -272,6 +279,7 @@ def _message(row: Row) -> Message:
 
 
 def _subject(row: Row) -> Subject | None:
-    """None where the operation is gone, or where its row is older than the message."""
-    is_there = row["operation_id"] is not None and row["revision"] >= row["expected_revision"]
-    return subject_of(row) if is_there else None
+    """None where it was not told or is gone, where its row is older than the message, and where a text is too long to come along."""
+    if row["operation_id"] is None or row["revision"] < row["expected_revision"]:
+        return None
+    return None if row["action"] == Action.DISPATCH and row["specification_text"] is None else subject_of(row)

@@ -17,12 +17,7 @@ _PLACEHOLDER = re.compile(r"%(?:\((\w+)\)s|%)")
 @cache
 def statement(room: str, name: str) -> str:
     """The text of `sql/statements/<room>/<name>.sql`, parts included. Example: `statement("store", "mark")`."""
-    return _whole(_read(room, name))
-
-
-def _whole(text: str) -> str:
-    """With its parts, and theirs."""
-    return _INCLUDE.sub(lambda found: _whole(_without_header(_read("parts", found[1]))), text)
+    return _INCLUDE.sub(lambda found: _without_header(_read("parts", found[1])), _read(room, name))
 
 
 @cache

@@ -30,7 +30,7 @@ class Subject:
 
 
 def subject_of(row: Row) -> Subject:
-    """The subject in a row that has at least the columns of `parts/subject.sql`."""
+    """The subject in a row that has at least the columns of `parts/subject_columns.sql` and `parts/operation_columns.sql`."""
     return Subject(
         operation=operation_of(row),
         specification_text=row["specification_text"],

@@ -27,7 +27,7 @@ from coatcheck.workers.tally import Tally
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """A leased message with what it is about as that stood when the lease began.
+    """A leased message with what it is about as that stood when its claim began or later.
 
     A dispatch has its text, a delivery its output, a reconciliation the instant after which nothing of its dispatch can arrive.
     """

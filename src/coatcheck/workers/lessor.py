@@ -1,4 +1,4 @@
-"""One claimer per process: it takes what is due in batches, within the room that each role has, and loads what they are about.
+"""One claimer per process: it takes what is due in batches, within the room that each role has, and loads what a claim could not tell of it.
 
 Idle, it asks once a second at most; a notification, a known instant, an own save that made something due, or a place that was wanted wakes
 it earlier. A claim that found company is followed by a short rest, so that the next one finds more, and a worker that is full does not
@@ -206,7 +206,7 @@ class Lessor:
         return found
 
     async def _loaded(self, messages: Sequence[Message]) -> list[Work]:
-        """With what each is about. Claims tell that of all but the few that somebody changed while they ran."""
+        """With what each is about, also of those whose claim did not tell: of large claims, of long texts, and of what somebody changed meanwhile."""
         untold = [(message.slot, message.action) for message in messages if message.subject is None]
         loaded = await load_subjects(self._database, untold) if untold else {}
         return [

@@ -144,12 +144,15 @@ said as (
   left join spots using (kind)
 )
 -- what it is about is read as it stood when the claim began, which may have been before whoever held the row last changed it: then its
--- revision is older than the message expects
+-- revision is older than the message expects. The locks last until all of this is on its way, so that a worker which stops meanwhile holds them:
+-- what is told fits into what the kernel takes without it
 select message.operation_id as message_operation_id, message.lane, message.action, message.provider as message_provider,
   message.account as message_account, message.expected_revision, message.expected_remote_job_id, message.lease_token, message.lease_count,
   message.leased_at, message.lease_s, message.wait_reason, message.wait_since_at, message.wait_count,
   message.tenant_id as message_tenant_id, message.is_suspect, message.is_tried, message.kind, message.after_tenant,
-  message.after_precedence, message.opens_in_s, message.has_suspects, subject.*
+  message.after_precedence, message.opens_in_s, message.has_suspects,
+-- include: subject_columns
+-- include: operation_columns
 from (
   select claimed.operation_id, claimed.lane, claimed.action, claimed.provider, claimed.account, claimed.expected_revision,
     claimed.expected_remote_job_id, claimed.lease_token, claimed.lease_count, claimed.leased_at, claimed.lease_s, claimed.wait_reason,
@@ -164,11 +167,13 @@ from (
         and other.parked_at is null and other.leased_by is not null and other.lease_count >= 2
         and other.visible_at <= coatcheck.due_now()
         and (other.account is null or other.account = allowed.account)
-        and other.schema_version = any(%(schema_version)s::smallint[])) as has_suspects
+        and other.schema_version = any(%(schema_version)s::smallint[])) as has_suspects,
+    case when row_number() over () <= %(told)s::integer then claimed.operation_id end as subject_id,
+    %(text_limit_bytes)s::integer as text_limit_bytes
   from claimed
   union all
   select null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, said.kind, said.after_tenant,
-    said.after_precedence, said.opens_in_s, null
+    said.after_precedence, said.opens_in_s, null, null, null
   from said
   where said.after_tenant is not null or said.opens_in_s is not null) as message
 -- include: subject

@@ -78,7 +78,8 @@ looks as (
   join lane_changes as change on change.operation_id = written.operation_id and change.looks
   cross join lateral (select coatcheck.lease_now() as at where (select count(*) from lane_locks) >= 0) as clock
   order by written.operation_id
-  on conflict (operation_id, lane) do update set visible_at = excluded.visible_at, lease_token = nextval('coatcheck.lease_tokens')
+  on conflict (operation_id, lane) do update set visible_at = excluded.visible_at, lease_token = nextval('coatcheck.lease_tokens'),
+    expected_revision = excluded.expected_revision
     where held.action = 'observe' and held.leased_by is null and held.parked_at is null
 )
 select judged.operation_id, case when judged.applies then 'applied' else 'stale' end as status, written.revision
