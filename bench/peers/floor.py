@@ -20,6 +20,7 @@ from bench.peers import gauges
 from bench.peers.stage import Stage
 from coatcheck.devdb import binaries
 from coatcheck.errors import Failed, Refused
+from coatcheck.queue.leases import TEXT_LIMIT_BYTES, TOLD
 from coatcheck.store.schema import migrate_up
 from coatcheck.store.statements import statement
 
@@ -196,6 +197,8 @@ def _claim(name: str, action: str) -> _Step:
         "doubts": "0",
         "is_free": "true",
         "schema_version": _array([1]),
+        "text_limit_bytes": str(TEXT_LIMIT_BYTES),
+        "told": str(TOLD),
         "worker": PREPARED,
         **dict.fromkeys(("served_action", "served_tenant", "lookup_provider", "lookup_account"), "{}"),
     }
