@@ -19,7 +19,7 @@ from coatcheck.bench import QUICK
 from coatcheck.bench.ground import Ground, opened
 from coatcheck.bench.lifecycle import verified
 from coatcheck.bench.service import Service
-from coatcheck.cli.worker import collect_seldom
+from coatcheck.cli.collecting import collect_seldom
 from coatcheck.config import load_settings
 from coatcheck.seams import Seams, new_loop
 

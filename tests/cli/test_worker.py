@@ -11,7 +11,7 @@ import pytest
 import postgres
 from cli.conftest import API_KEY
 from cli.terminal import Terminal
-from coatcheck.cli.worker import GARBAGE
+from coatcheck.cli.collecting import GARBAGE
 from coatcheck.sim import ThreadedService
 from waiting import until
 

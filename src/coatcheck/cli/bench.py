@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from coatcheck.cli.collecting import collect_seldom
 from coatcheck.cli.descriptors import raise_limit
 from coatcheck.cli.options import AsJson
 from coatcheck.cli.output import say, write_object
@@ -46,6 +47,8 @@ def bench(
             f"--renders: expected at most {limit - needed + scale.renders}, the limit of open files, got {scale.renders}",
             next="raise the limit, or name other measurements: polled renders are no open files",
         )
+    # what is measured in this process has a worker's pace, too
+    collect_seldom()
     show(run(names, scale=scale, database_url=database_url, telling=say), scale, as_json=as_json)
     return 0
 

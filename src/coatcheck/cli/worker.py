@@ -1,7 +1,6 @@
 """`worker`: runs until it is told to stop. SIGTERM and the first interrupt drain it; the second one stops it, which may leave doubt."""
 
 import asyncio
-import gc
 import sys
 from collections.abc import Sequence
 from typing import Annotated, Literal
@@ -12,6 +11,7 @@ from coatcheck.app.connections import check_room, connections_of, needed_in_word
 from coatcheck.app.place import database_of
 from coatcheck.app.roles import ROLES
 from coatcheck.cli import logs
+from coatcheck.cli.collecting import collect_seldom
 from coatcheck.cli.course import Course
 from coatcheck.cli.descriptors import port_count, raise_limit
 from coatcheck.cli.lifeline import is_line
@@ -32,8 +32,6 @@ from coatcheck.store.blocking import connected, look_for_room
 _LAST_PORT = 65_535
 _MOST_PROCESSES = 256
 """More on one host is a slip of the keyboard."""
-GARBAGE = 20_000
-"""So many more objects than before, and Python looks for cycles among them."""
 
 
 def worker(
@@ -82,12 +80,6 @@ def worker(
                 return runner.run(run(settings, url, seams, course))
         commands = [_command(course, each, log_level, as_json=as_json) for each in range(1, processes + 1)]
         return asyncio.run(Processes(commands, until_idle=until_idle, seams=seams).run())
-
-
-def collect_seldom() -> None:
-    """Look for cycles less often: reference counts free nearly all, and Python's own pace takes a twentieth of a busy worker's time (decision 33)."""
-    gc.freeze()
-    gc.set_threshold(GARBAGE)
 
 
 def _check_processes(processes: int, port: int | None, number: int | None) -> None:
