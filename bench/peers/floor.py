@@ -20,7 +20,7 @@ from bench.peers import gauges
 from bench.peers.stage import Stage
 from coatcheck.devdb import binaries
 from coatcheck.errors import Failed, Refused
-from coatcheck.queue.leases import TEXT_LIMIT_BYTES, TOLD
+from coatcheck.queue.leases import TEXT_LIMIT_BYTES, TOLD_LIMIT
 from coatcheck.store.schema import migrate_up
 from coatcheck.store.statements import statement
 
@@ -198,7 +198,7 @@ def _claim(name: str, action: str) -> _Step:
         "is_free": "true",
         "schema_version": _array([1]),
         "text_limit_bytes": str(TEXT_LIMIT_BYTES),
-        "told": str(TOLD),
+        "told_limit": str(TOLD_LIMIT),
         "worker": PREPARED,
         **dict.fromkeys(("served_action", "served_tenant", "lookup_provider", "lookup_account"), "{}"),
     }

@@ -11,7 +11,7 @@ from typing import Any
 from memory.budgets import Budget, Kind, budgets_of, kinds_of, spend_looks
 from memory.columns import words
 from memory.leases import is_suspect
-from memory.reading import SUBJECT, subject_of
+from memory.reading import OUTPUT, SUBJECT, subject_of
 from memory.tables import Key, Row, Tables, after
 from memory.turns import Walk, turns_of
 
@@ -50,7 +50,7 @@ def claim(tables: Tables, p: Mapping[str, Any]) -> list[Row]:
     spend_looks(tables, budgets, taken)
     outage = _outage(tables, p)
     claimed = [{**_claimed(tables, each, p["worker"], outage), "has_suspects": has_suspects} for each in taken]
-    for message in claimed[: p["told"]]:
+    for message in claimed[: p["told_limit"]]:
         message.update(_about(tables, message, p["text_limit_bytes"]))
     return [{**row, "read_at": tables.now()} for row in (*claimed, *_said(kinds, walks, taken))]
 
@@ -228,12 +228,14 @@ def _claimed(tables: Tables, each: Row, worker: str, outage: Outage) -> Row:
 
 
 def _about(tables: Tables, message: Row, text_limit_bytes: int) -> Row:
-    """What it is about: nothing where that is gone, and no text that is too long."""
+    """What it is about: nothing where that is gone, and neither a text nor an output with a source that is too long."""
     address = {"operation_id": message["message_operation_id"], "lane": message["lane"], "action": message["action"]}
     found = subject_of(tables, address) or {}
-    text = found.get("specification_text")
-    is_long = text is not None and len(text.encode()) > text_limit_bytes
-    return {**found, "specification_text": None} if is_long else found
+    for name, with_it in (("specification_text", ("specification_text",)), ("source", OUTPUT)):
+        text = found.get(name)
+        if text is not None and len(text.encode()) > text_limit_bytes:
+            found |= dict.fromkeys(with_it)
+    return found
 
 
 def _said(kinds: Sequence[Kind], walks: Mapping[int, Walk], taken: Sequence[Row]) -> list[Row]:

@@ -12,7 +12,9 @@ _OUTPUT = words(
     "operation_id output_index state source declared_type declared_bytes declared_sha256 uri sha256 bytes sniffed_type"
 )
 
-SUBJECT = (*words("specification_text quiescent_at read_at"), *_OUTPUT[1:], *_OPERATION)
+OUTPUT = _OUTPUT[1:]
+"""What a subject has of an output."""
+SUBJECT = (*words("specification_text quiescent_at read_at"), *OUTPUT, *_OPERATION)
 """The columns of what a message is about."""
 
 
@@ -62,7 +64,7 @@ def subject_of(tables: Tables, message: Row) -> Row | None:
             pass
     return {
         "specification_text": specification and specification["specification_text"],
-        **{name: output and output[name] for name in _OUTPUT[1:]},
+        **{name: output and output[name] for name in OUTPUT},
         "quiescent_at": dispatch and dispatch["quiescent_at"],
         **operation_columns(tables, operation),
     }

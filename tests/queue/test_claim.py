@@ -59,7 +59,7 @@ def wanted(room: int) -> dict[str, Any]:
         "is_free": True,
         "away_from_s": None,
         "away_until_s": None,
-        "told": ROOM,
+        "told_limit": ROOM,
         "text_limit_bytes": 1000,
         "worker": "w",
     }

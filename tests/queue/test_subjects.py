@@ -10,7 +10,7 @@ from coatcheck.core import events as ev
 from coatcheck.core.actions import Action
 from coatcheck.core.evidence import Exchange, Stage
 from coatcheck.core.operation import OperationId
-from coatcheck.queue.leases import TEXT_LIMIT_BYTES, TOLD, Leases, Message, Release
+from coatcheck.queue.leases import TEXT_LIMIT_BYTES, TOLD_LIMIT, Leases, Message, Release
 from coatcheck.seams import Seams
 from coatcheck.store.budgets import Budget
 from coatcheck.store.subjects import Subject, load_subjects
@@ -156,9 +156,21 @@ def test_a_long_text_does_not_come_with_the_claim(ground: Ground, length: int) -
     assert work.specification_text == text
 
 
+@pytest.mark.parametrize("length", [TEXT_LIMIT_BYTES, TEXT_LIMIT_BYTES + 1])
+def test_nor_does_an_output_with_a_long_source(database: postgres.Database, ground: Ground, length: int) -> None:
+    """A signed URL may have four thousand characters."""
+    succeeded(ground)
+    ground.sql("update coatcheck.deliveries set source = rpad('http://a/', %s, 'x')", length)
+    database.move_time(600)
+    (work,) = ground.run(lessor_of(ground, Action.DELIVER).claim())
+    assert (work.message.subject is None) == (length > TEXT_LIMIT_BYTES)
+    assert work.output is not None
+    assert len(work.output.source) == length
+
+
 def test_a_large_claim_tells_of_its_first_messages_and_the_worker_asks_for_the_rest(ground: Ground) -> None:
-    ground.enqueue_many(TOLD + 7)
-    wanted = Capacity(places=2 * TOLD, lease_s=45, accounts={ACCOUNT: ACCOUNT})
+    ground.enqueue_many(TOLD_LIMIT + 7)
+    wanted = Capacity(places=2 * TOLD_LIMIT, lease_s=45, accounts={ACCOUNT: ACCOUNT})
     messages = ground.claim(Action.DISPATCH, wanted.places)
     assert sum(message.subject is None for message in messages) == 7
     ground.run(ground.leases.release([Release(message=message, delay_s=0) for message in messages]))

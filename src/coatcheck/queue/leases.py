@@ -70,14 +70,14 @@ class Message:
         return self.operation_id, self.lane
 
 
-TOLD: Final = 100
+TOLD_LIMIT: Final = 100
 """Of how many messages a claim says what they are about. It holds its locks until its answer is on its way, also to a worker that stopped: so many
-with the longest texts are 166 kB, of the 208 kB that a local socket of Linux takes."""
+with the longest specifications are 166 kB (measured), of the 208 kB that a local socket of Linux takes."""
 TEXT_LIMIT_BYTES: Final = 1000
-"""The longest specification that a claim tells."""
+"""The longest specification, and the longest source of an output, that a claim tells."""
 _SHARED: Final = ("operation_id", "provider", "account", "tenant_id")
 """What message and operation both have: of a claim's row the operation's are called so, and the message's `message_…`."""
-_TOLD: Final = tuple(
+_COLUMNS: Final = tuple(
     (each.name, f"message_{each.name}" if each.name in _SHARED else each.name)
     for each in fields(Message)
     if each.name not in ("action", "waited", "subject")
@@ -178,7 +178,7 @@ class Leases:
             "away_from_s": None if away_s is None else away_s[0],
             "away_until_s": None if away_s is None else away_s[1],
             "worker": self._worker,
-            "told": TOLD,
+            "told_limit": TOLD_LIMIT,
             "text_limit_bytes": TEXT_LIMIT_BYTES,
         }
         rows = await self._database.fetch(statement("queue", "claim"), parameters, plan=Plan.GENERIC)
@@ -274,12 +274,13 @@ def _kept(rows: Sequence[Row], messages: Sequence[Message]) -> list[bool]:
 
 def _message(row: Row) -> Message:
     waited = Waited(reason=row["wait_reason"], since_at=row["wait_since_at"], count=row["wait_count"])
-    told: dict[str, Any] = {name: row[column] for name, column in _TOLD}
+    told: dict[str, Any] = {name: row[column] for name, column in _COLUMNS}
     return Message(**told, action=Action(row["action"]), waited=waited, subject=_subject(row))
 
 
 def _subject(row: Row) -> Subject | None:
-    """None where it was not told or is gone, where its row is older than the message, and where a text is too long to come along."""
+    """None where it was not told or is gone, where its row is older than the message, and where a text or a source is too long to come along."""
     if row["operation_id"] is None or row["revision"] < row["expected_revision"]:
         return None
-    return None if row["action"] == Action.DISPATCH and row["specification_text"] is None else subject_of(row)
+    needed = {Action.DISPATCH: "specification_text", Action.DELIVER: "output_index"}.get(row["action"])
+    return None if needed is not None and row[needed] is None else subject_of(row)

@@ -15,6 +15,7 @@ left join lateral (
     held.sha256, held.bytes, held.sniffed_type
   from coatcheck.deliveries as held
   where message.action = 'deliver' and held.operation_id = message.subject_id and held.output_index = message.lane - 1
+    and octet_length(held.source) <= coalesce(message.text_limit_bytes, 2147483647)
   limit 1) as delivery on true
 left join lateral (
   select held.quiescent_at

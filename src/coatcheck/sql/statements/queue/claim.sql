@@ -168,7 +168,7 @@ from (
         and other.visible_at <= coatcheck.due_now()
         and (other.account is null or other.account = allowed.account)
         and other.schema_version = any(%(schema_version)s::smallint[])) as has_suspects,
-    case when row_number() over () <= %(told)s::integer then claimed.operation_id end as subject_id,
+    case when row_number() over () <= %(told_limit)s::integer then claimed.operation_id end as subject_id,
     %(text_limit_bytes)s::integer as text_limit_bytes
   from claimed
   union all
