@@ -5,11 +5,13 @@ round, has failed: a fast answer that is sometimes wrong is no answer.
 """
 
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
-from bench.peers import floor
+from bench.peers import alone, floor
+from bench.peers.alone import ALONE, Requests
 from bench.peers.contestants import Contestant
 from bench.peers.floor import Floor
 from bench.peers.program import Task
@@ -73,6 +75,8 @@ class Competition:
     plan: Plan
     standings: Sequence[Standing]
     floors: Sequence[Floor]
+    requests: Sequence[Requests]
+    """Of each way to make them, as many as there were rounds."""
 
     @property
     def best_peer(self) -> Standing | None:
@@ -93,31 +97,61 @@ def speed(standing: Standing) -> float:
 
 def held(stage: Stage, standings: Sequence[Standing], plan: Plan, tell: Callable[[str], None]) -> Competition:
     """Run it all; `tell` hears of each run."""
-    numbers = iter(range(1_000_000))
-
-    def run(standing: Standing, set_up: Mapping[str, Any], operations: int, *, counting: bool = False) -> Trial:
-        task = Task(
-            contestant=standing.contestant,
-            python=standing.python,
-            set_up=set_up,
-            operations=operations,
-            database=f"run_{next(numbers)}",
-        )
-        trial = ran(stage, task, counting=counting)
-        tell(f"{trial.contestant} {dict(set_up)}: {trial.problem or f'{trial.per_second:,.0f} operations/s'}")
-        return trial
-
+    runs = _Runs(stage, plan, tell)
     for standing in standings:
         for set_up in standing.contestant.set_ups:
-            standing.sweep.append(run(standing, set_up, plan.sweep_operations))
-    floors = []
+            standing.sweep.append(runs.trial(standing, set_up, plan.sweep_operations))
+    floors: list[Floor] = []
+    requests: list[Requests] = []
     for _ in range(plan.rounds):
         for standing in standings:
             if standing.best_set_up is not None:
-                standing.rounds.append(run(standing, standing.best_set_up, plan.operations))
-        floors.append(floor.measured(stage, plan.operations, f"run_{next(numbers)}"))
-        tell(f"pgbench: {floors[-1].per_second:,.0f} operations/s")
+                standing.rounds.append(runs.trial(standing, standing.best_set_up, plan.operations))
+        floors.append(runs.floor())
+        requests.extend(runs.requests(standings))
     for standing in standings:
         if standing.best_set_up is not None:
-            standing.counted = run(standing, standing.best_set_up, min(COUNTED, plan.operations), counting=True)
-    return Competition(plan=plan, standings=standings, floors=floors)
+            operations = min(COUNTED, plan.operations)
+            standing.counted = runs.trial(standing, standing.best_set_up, operations, counting=True)
+    return Competition(plan=plan, standings=standings, floors=floors, requests=requests)
+
+
+class _Runs:
+    """Runs one after the other, each in a database of its own."""
+
+    def __init__(self, stage: Stage, plan: Plan, tell: Callable[[str], None]) -> None:
+        self._stage = stage
+        self._plan = plan
+        self._tell = tell
+        self._numbers = count()
+
+    def trial(self, standing: Standing, set_up: Mapping[str, Any], operations: int, *, counting: bool = False) -> Trial:
+        """One run of a contestant."""
+        task = self._task(standing.contestant, standing.python, set_up, operations)
+        trial = ran(self._stage, task, counting=counting)
+        self._tell(f"{trial.contestant} {dict(set_up)}: {trial.problem or f'{trial.per_second:,.0f} operations/s'}")
+        return trial
+
+    def floor(self) -> Floor:
+        """One run of pgbench."""
+        found = floor.measured(self._stage, self._plan.operations, self._database())
+        self._tell(f"pgbench: {found.per_second:,.0f} operations/s")
+        return found
+
+    def requests(self, standings: Sequence[Standing]) -> Iterator[Requests]:
+        """The requests alone, in the environments of whoever takes part."""
+        python = {standing.contestant.requirements: standing.python for standing in standings}
+        for each in ALONE:
+            if each.requirements in python:
+                task = self._task(each, python[each.requirements], each.set_ups[0], self._plan.operations)
+                found = alone.measured(self._stage, task)
+                self._tell(f"{found.name}: {found.per_second:,.0f} operations/s")
+                yield found
+
+    def _task(self, contestant: Contestant, python: str, set_up: Mapping[str, Any], operations: int) -> Task:
+        return Task(
+            contestant=contestant, python=python, set_up=set_up, operations=operations, database=self._database()
+        )
+
+    def _database(self) -> str:
+        return f"run_{next(self._numbers)}"

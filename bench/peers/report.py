@@ -83,6 +83,7 @@ def as_json(competition: Competition, where: Mapping[str, Any], what: Mapping[st
             "vs_best_peer": _ratio(competition.floor_per_second, best),
             "rounds": [{**asdict(found), "per_second": found.per_second} for found in competition.floors],
         },
+        "requests_alone": [{**asdict(found), "per_second": found.per_second} for found in competition.requests],
     }
 
 
@@ -90,7 +91,8 @@ def as_table(competition: Competition, where: Mapping[str, Any], what: Mapping[s
     """For people."""
     best = speed(competition.best_peer) if competition.best_peer else 0.0
     ranked = sorted(competition.standings, key=speed, reverse=True)
-    rows: list[tuple[str, ...]] = [COLUMNS, *(_row(each, best) for each in ranked), *_floor_rows(competition, best)]
+    rows: list[tuple[str, ...]] = [COLUMNS, *(_row(each, best) for each in ranked)]
+    rows += [*_floor_rows(competition, best), *_requests_rows(competition, best)]
     widths = [max(len(row[at]) for row in rows) for at in range(len(COLUMNS))]
     table = [
         "  ".join(
@@ -140,6 +142,23 @@ def _floor_rows(competition: Competition, best: float) -> Iterator[tuple[str, ..
         f"{found.server_cpu_us:,.0f}",
         "",
     )
+
+
+def _requests_rows(competition: Competition, best: float) -> Iterator[tuple[str, ...]]:
+    for name in dict.fromkeys(found.name for found in competition.requests):
+        rounds = sorted(
+            (found for found in competition.requests if found.name == name), key=lambda each: each.per_second
+        )
+        middle = rounds[(len(rounds) - 1) // 2]
+        yield (
+            name,
+            f"{middle.per_second:,.0f}",
+            f"{rounds[0].per_second:,.0f}-{rounds[-1].per_second:,.0f}",
+            f"{_ratio(middle.per_second, best):.2f}" if best else "",
+            *("", "", ""),
+            f"{middle.client_cpu_us:,.0f}",
+            *("", ""),
+        )
 
 
 def _notes(competition: Competition, where: Mapping[str, Any], what: Mapping[str, str]) -> Iterator[str]:

@@ -113,10 +113,17 @@ def redirecting(location: str, *, status: str = "302 Found") -> Answer:
     return sending(response(b"", status=status, headers=[f"Location: {location}"]))
 
 
-async def silent(_path: str, writer: asyncio.StreamWriter) -> None:
-    """Begin a body and say no more."""
-    writer.write(response(PNG)[:5000])
-    await asyncio.Event().wait()
+def silent_after(data: bytes) -> Answer:
+    """Send `data` and say no more."""
+
+    async def answer(_path: str, writer: asyncio.StreamWriter) -> None:
+        writer.write(data)
+        await asyncio.Event().wait()
+
+    return answer
+
+
+silent = silent_after(response(PNG)[:5000])
 
 
 class Recorder(Faults):

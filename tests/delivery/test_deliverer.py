@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from coatcheck.delivery.fetch import AT_ONCE_BYTES
+from coatcheck.delivery.file_sink import HELD_BYTES
 from coatcheck.delivery.outcome import NotStored, OutputSource, Reason, Stored
 from coatcheck.seams import Point, Seams
 from delivery.origin import (
@@ -23,7 +24,7 @@ from delivery.origin import (
     run_against,
     sending,
     serving,
-    silent,
+    silent_after,
     temporaries,
 )
 from waiting import until_async
@@ -126,13 +127,17 @@ def test_a_body_cut_anywhere_leaves_no_object_and_a_whole_one_then_arrives(
     asyncio.run(story())
 
 
-def test_a_cancelled_delivery_leaves_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("bytes_count", [1000, 2 * HELD_BYTES])
+def test_a_cancelled_delivery_leaves_nothing(bytes_count: int, tmp_path: Path) -> None:
+    sent = response(PNG + bytes(3 * HELD_BYTES))[:bytes_count]
+
     async def story() -> None:
         faults = Recorder(Point.V5_BODY_BYTES)
-        async with serving(silent) as origin:
+        async with serving(silent_after(sent)) as origin:
             task = asyncio.create_task(deliver(origin.output(), tmp_path, origin.policy, seams=Seams(faults=faults)))
             await faults.event.wait()
-            await until_async(lambda: temporaries(tmp_path))
+            if bytes_count > HELD_BYTES:
+                await until_async(lambda: temporaries(tmp_path))
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task

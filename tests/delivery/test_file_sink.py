@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from coatcheck.delivery.file_sink import INCOMING, FileSink, FileUpload
+from coatcheck.delivery.file_sink import HELD_BYTES, INCOMING, FileSink, FileUpload
 from coatcheck.delivery.outcome import Reason, Stopped
 from coatcheck.delivery.sink import Place
 from coatcheck.errors import Refused
 from coatcheck.seams import Seams
 from delivery.origin import final_objects, temporaries
 
-BODY = b"the very bytes" * 1000
+BODY = b"the very bytes" * 10_000
 SHA256 = hashlib.sha256(BODY).hexdigest()
 PLACE = Place(operation_id="op-1", tenant_id="tenant-a", index=2)
 HOSTILE = [
@@ -63,11 +63,13 @@ HOSTILE = [
 ]
 
 
+SMALL = BODY[:HELD_BYTES]
+
+
 async def put(sink: FileSink, place: Place = PLACE, body: bytes = BODY) -> str:
     upload = sink.begin(place)
     try:
         await upload.write(body)
-        await upload.complete()
         digest = hashlib.sha256(body).hexdigest()
         return await upload.publish(sha256=digest, bytes_count=len(body), extension="png")
     finally:
@@ -88,6 +90,36 @@ def test_an_object_is_named_by_tenant_hash_operation_index_and_content(tmp_path:
     assert uri == expected.as_uri()
     assert expected.read_bytes() == BODY
     assert temporaries(tmp_path) == []
+
+
+@pytest.mark.parametrize("count", [1, len(SMALL), len(SMALL) + 1])
+def test_a_small_output_makes_no_temporary_before_it_is_published(count: int, tmp_path: Path) -> None:
+    """In however many parts it comes; more than that does not stay in memory."""
+    body = BODY[:count]
+
+    async def story() -> list[Path]:
+        upload = FileSink(tmp_path, seams=Seams.real()).begin(PLACE)
+        for part in (body[: count // 2], body[count // 2 :]):
+            await upload.write(part)
+        before = temporaries(tmp_path)
+        await upload.publish(sha256=hashlib.sha256(body).hexdigest(), bytes_count=count, extension="png")
+        assert temporaries(tmp_path) == []
+        return before
+
+    assert len(asyncio.run(story())) == (count > HELD_BYTES)
+    (found,) = final_objects(tmp_path)
+    assert found.read_bytes() == body
+
+
+def test_a_temporary_that_cannot_be_removed_undoes_no_publication(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refusing(name: str, *, dir_fd: int) -> None:
+        raise PermissionError(f"{name} in {dir_fd}")
+
+    monkeypatch.setattr(os, "unlink", refusing)
+    assert asyncio.run(put(FileSink(tmp_path, seams=Seams.real()))) == final_objects(tmp_path)[0].as_uri()
+    assert len(temporaries(tmp_path)) == 1
 
 
 def test_nobody_else_may_read_it(tmp_path: Path) -> None:
@@ -137,7 +169,8 @@ def test_nothing_is_touched_before_the_first_write_and_nothing_left_after_a_disc
         assert len(temporaries(tmp_path)) == 1
         await upload.discard()
         await upload.discard()
-        await upload.write(BODY)
+        for late in (SMALL, BODY):
+            await upload.write(late)
         with pytest.raises(Stopped):
             await upload.publish(sha256=SHA256, bytes_count=len(BODY), extension="png")
 

@@ -25,22 +25,22 @@ def work(order: workload.Order) -> None:
     fault = order.settings["fault"]
     with psycopg.connect(order.database_url, autocommit=True) as connection:
         for prompt in order.prompts():
-            remote_job_id = _asked(order, "", f'{{"prompt": "{prompt}"}}'.encode())
+            remote_job_id = asked(order, "", f'{{"prompt": "{prompt}"}}'.encode())
             if fault == "sent twice":
-                remote_job_id = _asked(order, "", f'{{"prompt": "{prompt}"}}'.encode())
+                remote_job_id = asked(order, "", f'{{"prompt": "{prompt}"}}'.encode())
             if fault == "died":
                 sys.exit("it died")
             if fault != "unsaved":
                 connection.execute(SAVE, (remote_job_id, prompt))
-            _asked(order, f"/{remote_job_id}")
-            _asked(order, f"/{remote_job_id}")
+            asked(order, f"/{remote_job_id}")
+            asked(order, f"/{remote_job_id}")
             if fault != "not done":
                 connection.execute(DONE, (prompt,))
         # until it is killed
         sys.stdin.read()
 
 
-def _asked(order: workload.Order, path: str, body: bytes | None = None) -> str:
+def asked(order: workload.Order, path: str, body: bytes | None = None) -> str:
     request = urllib.request.Request(f"{order.service_url}/api/v1/jobs{path}", data=body)
     with urllib.request.urlopen(request) as reply:
         return str(json.load(reply).get("job_id"))

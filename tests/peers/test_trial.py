@@ -1,7 +1,6 @@
 """A contestant is measured only where every operation is right: each fault that could make it look fast is planted, and told."""
 
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -9,12 +8,10 @@ from pathlib import Path
 import pytest
 from bench.peers import contestants, floor, trial
 from bench.peers.contestants import PROGRAMS, Contestant
-from bench.peers.environments import ROOT
 from bench.peers.program import Task
-from bench.peers.stage import Stage, staged
+from bench.peers.stage import Stage
 
 from coatcheck.errors import Failed
-from coatcheck.seams import Seams
 
 OPERATIONS = 3
 PLANTED = Contestant(
@@ -26,18 +23,6 @@ PLANTED = Contestant(
     done="select count(*) from renders where is_done",
     saved="select count(distinct remote_job_id) from renders",
 )
-
-
-@pytest.fixture(scope="module")
-def stage() -> Iterator[Stage]:
-    with staged(Seams.real()) as made:
-        yield made
-
-
-@pytest.fixture(autouse=True)
-def _together(monkeypatch: pytest.MonkeyPatch) -> None:
-    # the planted program uses what the peers' programs share
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
 
 
 def ran(stage: Stage, fault: str, *, counting: bool = False) -> trial.Trial:

@@ -13,8 +13,9 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from coatcheck.delivery.outcome import Reason, Stopped
 from coatcheck.delivery.sink import Place
@@ -23,6 +24,8 @@ from coatcheck.seams import Seams
 Result = TypeVar("Result")
 
 INCOMING = ".incoming"
+HELD_BYTES: Final = 64 * 1024
+"""The most that an upload holds of an output in memory before it makes a temporary."""
 _TEMPORARY = ".part"
 _FILE_MODE = 0o600
 _FOLDER_MODE = 0o700
@@ -38,6 +41,7 @@ class FileSink:
 
     def __init__(self, root: Path, *, seams: Seams, threads: int = 4) -> None:
         self.root = root.resolve()
+        self.uri = self.root.as_uri().removesuffix("/")
         self._seams = seams
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="coatcheck-sink")
 
@@ -81,84 +85,109 @@ class FileSink:
         return count
 
 
+@dataclass(frozen=True, slots=True)
+class _Temporary:
+    """Descriptors of an open temporary and of its folder."""
+
+    folder: int
+    file: int
+
+
 class FileUpload:
-    """One temporary on its way to its name. The lock makes a discard wait for a write that a cancelled caller left running."""
+    """One temporary on its way to its name. The lock makes a discard wait for what a cancelled caller left running.
+
+    A beginning is held until there is more than `HELD_BYTES` of it: a small output takes one turn on a thread, which costs as much as its file.
+    """
 
     def __init__(self, sink: FileSink, place: Place, temporary: str) -> None:
         self._sink = sink
         self._place = place
-        self._temporary = temporary
+        self._name = temporary
         self._lock = threading.Lock()
-        self._incoming: int | None = None
-        self._file: int | None = None
+        self._held = b""
+        self._temporary: _Temporary | None = None
+        self._has_begun = False
         self._discarded = False
 
     async def write(self, data: bytes) -> None:
-        """Append `data` to the temporary."""
-        await self._sink.run(lambda: self._write(data))
-
-    async def complete(self) -> None:
-        """Flush the temporary to the disk."""
-        await self._sink.run(self._complete)
+        """Append `data`, to what is held or to the temporary."""
+        pending, self._held = self._held + data, b""
+        if not self._has_begun and len(pending) <= HELD_BYTES:
+            self._held = pending
+            return
+        await self._run(lambda: self._write(pending))
 
     async def publish(self, *, sha256: str, bytes_count: int, extension: str) -> str:
-        """Link the temporary to its final name and flush the folders above it; returns a `file:///…` URI."""
-        name = self._place.file_name(sha256, extension)
-        await self._sink.run(lambda: self._publish(name, sha256, bytes_count))
-        return (self._sink.root / self._place.tenant_folder / self._place.operation_id / name).as_uri()
+        """Flush the temporary, link it to its final name, flush the folders above it and remove it; returns a `file:///…` URI."""
+        name, pending = self._place.file_name(sha256, extension), self._held
+        await self._run(lambda: self._publish(pending, name, sha256, bytes_count))
+        self._has_begun = False
+        return f"{self._sink.uri}/{self._place.tenant_folder}/{self._place.operation_id}/{name}"
 
     async def discard(self) -> None:
-        """Close and remove the temporary."""
-        with suppress(Stopped):
-            await self._sink.run(self._discard)
+        """Close and remove the temporary, where there may be one."""
+        self._discarded = True
+        if self._has_begun:
+            with suppress(Stopped):
+                await self._run(self._discard)
+
+    async def _run(self, blocking: Callable[[], None]) -> None:
+        self._has_begun = True
+        await self._sink.run(blocking)
 
     def _write(self, data: bytes) -> None:
-        with self._lock:
+        with self._lock, self._sink.opened_root() as root:
+            if not self._discarded:
+                self._append(root, data)
+
+    def _append(self, root: int, data: bytes) -> _Temporary:
+        if self._temporary is None:
+            self._temporary = self._made(root)
+        left = memoryview(data)
+        while left:
+            left = left[os.write(self._temporary.file, left) :]
+        return self._temporary
+
+    def _made(self, root: int) -> _Temporary:
+        folder = open_folder(root, INCOMING)
+        try:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+            return _Temporary(folder, os.open(self._name, flags, _FILE_MODE, dir_fd=folder))
+        except OSError:
+            os.close(folder)
+            raise
+
+    def _publish(self, data: bytes, name: str, sha256: str, bytes_count: int) -> None:
+        with self._lock, self._sink.opened_root() as root:
             if self._discarded:
-                return
-            left = memoryview(data)
-            file = self._file if self._file is not None else self._open()
-            while left:
-                left = left[os.write(file, left) :]
-
-    def _open(self) -> int:
-        with self._sink.opened_root() as root:
-            self._incoming = open_folder(root, INCOMING)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        self._file = os.open(self._temporary, flags, _FILE_MODE, dir_fd=self._incoming)
-        return self._file
-
-    def _complete(self) -> None:
-        with self._lock:
-            if self._file is not None:
-                os.fsync(self._file)
-
-    def _publish(self, name: str, sha256: str, bytes_count: int) -> None:
-        with (
-            self._lock,
-            self._sink.opened_root() as root,
-            closing(open_folder(root, self._place.tenant_folder)) as tenant,
-            closing(open_folder(tenant, self._place.operation_id)) as folder,
-        ):
-            if self._discarded or self._incoming is None:
                 raise Stopped(Reason.SINK_FAILED, "published after it was discarded")
-            try:
-                os.link(self._temporary, name, src_dir_fd=self._incoming, dst_dir_fd=folder, follow_symlinks=False)
-            except FileExistsError:
-                _check_existing(folder, name, sha256, bytes_count)
-            # From leaf to root, made by us or not: another process may have made a folder and not flushed it yet.
-            for descriptor in (folder, tenant, root):
-                os.fsync(descriptor)
+            temporary = self._append(root, data)
+            os.fsync(temporary.file)
+            with (
+                closing(open_folder(root, self._place.tenant_folder)) as tenant,
+                closing(open_folder(tenant, self._place.operation_id)) as folder,
+            ):
+                try:
+                    os.link(self._name, name, src_dir_fd=temporary.folder, dst_dir_fd=folder, follow_symlinks=False)
+                except FileExistsError:
+                    _check_existing(folder, name, sha256, bytes_count)
+                # From leaf to root, made by us or not: another process may have made a folder and not flushed it yet.
+                for descriptor in (folder, tenant, root):
+                    os.fsync(descriptor)
+            # what has its name is stored; a temporary that cannot be removed is for `sweep`
+            with suppress(OSError):
+                self._release()
 
     def _discard(self) -> None:
         with self._lock:
-            self._discarded = True
-            file, incoming, self._file, self._incoming = self._file, self._incoming, None, None
-            if file is not None:
-                os.close(file)
-            if incoming is not None:
-                with closing(incoming), suppress(FileNotFoundError):
-                    os.unlink(self._temporary, dir_fd=incoming)
+            self._release()
+
+    def _release(self) -> None:
+        temporary, self._temporary = self._temporary, None
+        if temporary is not None:
+            os.close(temporary.file)
+            with closing(temporary.folder), suppress(FileNotFoundError):
+                os.unlink(self._name, dir_fd=temporary.folder)
 
 
 def open_folder(parent: int, name: str) -> int:

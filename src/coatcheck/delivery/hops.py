@@ -33,6 +33,7 @@ class Hops:
         self._limits = limits
         self._seams = seams
         self._tls: ssl.SSLContext | bool = True if tls is None else tls
+        self._trace = _trace(seams.faults)
 
     @asynccontextmanager
     async def opened(self, url: str) -> AsyncIterator[aiohttp.ClientResponse]:
@@ -74,7 +75,7 @@ class Hops:
             timeout=aiohttp.ClientTimeout(
                 total=None, sock_connect=self._limits.connect_s, sock_read=self._limits.idle_s
             ),
-            trace_configs=[_trace(self._seams.faults)],
+            trace_configs=[self._trace],
             headers=_HEADERS,
             auto_decompress=False,  # an encoded body is refused by its header, and must not unfold in a buffer until then
             trust_env=False,

@@ -42,7 +42,7 @@ class Place:
 
 
 class Upload(Protocol):
-    """One object on its way. Calls come in the order write*, complete, publish, discard; discard may come at any time.
+    """One object on its way. Calls come in the order write*, publish, discard; discard may come at any time.
 
     Every method but `discard` raises `Stopped` with `sink_full`, `sink_failed` or `sink_conflict` for what the storage refuses.
     """
@@ -50,11 +50,8 @@ class Upload(Protocol):
     async def write(self, data: bytes) -> None:
         """Append `data`. Nothing of it is visible under a final name."""
 
-    async def complete(self) -> None:
-        """All bytes are written: make them durable, still under no final name."""
-
     async def publish(self, *, sha256: str, bytes_count: int, extension: str) -> str:
-        """Give the object its final name, durably and without overwriting, and return its URI.
+        """Make the bytes durable, then give the object its final name, durably and without overwriting; returns its URI.
 
         An object that has the name already counts as done if its bytes are the same; it is read to know.
         """

@@ -1,0 +1,26 @@
+"""The requests of the workflow with the standard library, and wrong if it is told to."""
+
+import sys
+
+from bench.peers.programs import workload
+
+from peers.planted_main import asked
+
+
+def work(order: workload.Order) -> None:
+    fault = order.settings["fault"]
+    for prompt in order.prompts():
+        remote_job_id = asked(order, "", f'{{"prompt": "{prompt}"}}'.encode())
+        if fault == "sent twice":
+            remote_job_id = asked(order, "", f'{{"prompt": "{prompt}"}}'.encode())
+        if fault == "died":
+            sys.exit("it died")
+        for _ in range(2 - (fault == "looked once")):
+            asked(order, f"/{remote_job_id}")
+    # until it is killed
+    sys.stdin.read()
+
+
+if __name__ == "__main__":
+    workload.ready()
+    work(workload.order())
