@@ -6,6 +6,7 @@ import signal
 import sys
 
 from bench.peers import environments, report
+from bench.peers.alone import ALONE
 from bench.peers.competition import Plan, Standing, held
 from bench.peers.contestants import CONTESTANTS
 from bench.peers.stage import staged
@@ -22,6 +23,7 @@ def main() -> int:
     python = environments.interpreter(seams, asked.python)
     wanted = [one for one in CONTESTANTS if not asked.only or one.name in asked.only]
     standings = [Standing(contestant=one, python=environments.ready(seams, one.requirements, python)) for one in wanted]
+    requests = {each.requirements: environments.ready(seams, each.requirements, python) for each in ALONE}
     if asked.set_up:
         return 0
     plan = Plan(
@@ -31,7 +33,7 @@ def main() -> int:
     )
     with staged(seams) as stage:
         where = report.machine(stage, seams)
-        competition = held(stage, standings, plan, _tell)
+        competition = held(stage, standings, plan, requests, _tell)
     what = report.versions(standings, python)
     if asked.json:
         sys.stdout.write(json.dumps(report.as_json(competition, where, what), indent=2) + "\n")

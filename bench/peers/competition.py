@@ -5,13 +5,13 @@ round, has failed: a fast answer that is sometimes wrong is no answer.
 """
 
 import statistics
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from bench.peers import alone, floor
-from bench.peers.alone import ALONE, Requests
+from bench.peers import floor
+from bench.peers.alone import ALONE, Requests, measured_alone
 from bench.peers.contestants import Contestant
 from bench.peers.floor import Floor
 from bench.peers.program import Task
@@ -84,6 +84,12 @@ class Competition:
         peers = [found for found in self.standings if not found.contestant.is_ours and found.median is not None]
         return max(peers, key=speed, default=None)
 
+    def alone(self, *, ours: bool) -> Requests | None:
+        """The requests alone as coatcheck makes them, or as the peers do: the round that counts."""
+        name = next(each.name for each in ALONE if each.is_ours is ours)
+        rounds = sorted((found for found in self.requests if found.name == name), key=lambda found: found.per_second)
+        return rounds[(len(rounds) - 1) // 2] if rounds else None
+
     @property
     def floor_per_second(self) -> float:
         """The median of the floors."""
@@ -95,8 +101,10 @@ def speed(standing: Standing) -> float:
     return standing.median.per_second if standing.median is not None else 0.0
 
 
-def held(stage: Stage, standings: Sequence[Standing], plan: Plan, tell: Callable[[str], None]) -> Competition:
-    """Run it all; `tell` hears of each run."""
+def held(
+    stage: Stage, standings: Sequence[Standing], plan: Plan, alone: Mapping[str, str], tell: Callable[[str], None]
+) -> Competition:
+    """Run it all; `alone` has the interpreter of each environment that the requests alone need, `tell` hears of each run."""
     runs = _Runs(stage, plan, tell)
     for standing in standings:
         for set_up in standing.contestant.set_ups:
@@ -108,7 +116,7 @@ def held(stage: Stage, standings: Sequence[Standing], plan: Plan, tell: Callable
             if standing.best_set_up is not None:
                 standing.rounds.append(runs.trial(standing, standing.best_set_up, plan.operations))
         floors.append(runs.floor())
-        requests.extend(runs.requests(standings))
+        requests += [runs.requests(each, alone[each.requirements]) for each in ALONE]
     for standing in standings:
         if standing.best_set_up is not None:
             operations = min(COUNTED, plan.operations)
@@ -129,7 +137,8 @@ class _Runs:
         """One run of a contestant."""
         task = self._task(standing.contestant, standing.python, set_up, operations)
         trial = ran(self._stage, task, counting=counting)
-        self._tell(f"{trial.contestant} {dict(set_up)}: {trial.problem or f'{trial.per_second:,.0f} operations/s'}")
+        told = trial.problem or ("statements counted" if counting else f"{trial.per_second:,.0f} operations/s")
+        self._tell(f"{trial.contestant} {dict(set_up)}: {told}")
         return trial
 
     def floor(self) -> Floor:
@@ -138,15 +147,13 @@ class _Runs:
         self._tell(f"pgbench: {found.per_second:,.0f} operations/s")
         return found
 
-    def requests(self, standings: Sequence[Standing]) -> Iterator[Requests]:
-        """The requests alone, in the environments of whoever takes part."""
-        python = {standing.contestant.requirements: standing.python for standing in standings}
-        for each in ALONE:
-            if each.requirements in python:
-                task = self._task(each, python[each.requirements], each.set_ups[0], self._plan.operations)
-                found = alone.measured(self._stage, task)
-                self._tell(f"{found.name}: {found.per_second:,.0f} operations/s")
-                yield found
+    def requests(self, contestant: Contestant, python: str) -> Requests:
+        """The requests alone, once."""
+        found = measured_alone(
+            self._stage, self._task(contestant, python, contestant.set_ups[0], self._plan.operations)
+        )
+        self._tell(f"{found.name}: {found.per_second:,.0f} operations/s")
+        return found
 
     def _task(self, contestant: Contestant, python: str, set_up: Mapping[str, Any], operations: int) -> Task:
         return Task(

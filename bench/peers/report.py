@@ -145,25 +145,23 @@ def _floor_rows(competition: Competition, best: float) -> Iterator[tuple[str, ..
 
 
 def _requests_rows(competition: Competition, best: float) -> Iterator[tuple[str, ...]]:
-    for name in dict.fromkeys(found.name for found in competition.requests):
-        rounds = sorted(
-            (found for found in competition.requests if found.name == name), key=lambda each: each.per_second
-        )
-        middle = rounds[(len(rounds) - 1) // 2]
+    for found in filter(None, (competition.alone(ours=True), competition.alone(ours=False))):
+        speeds = [each.per_second for each in competition.requests if each.name == found.name]
         yield (
-            name,
-            f"{middle.per_second:,.0f}",
-            f"{rounds[0].per_second:,.0f}-{rounds[-1].per_second:,.0f}",
-            f"{_ratio(middle.per_second, best):.2f}" if best else "",
+            found.name,
+            f"{found.per_second:,.0f}",
+            f"{min(speeds):,.0f}-{max(speeds):,.0f}",
+            f"{_ratio(found.per_second, best):.2f}" if best else "",
             *("", "", ""),
-            f"{middle.client_cpu_us:,.0f}",
+            f"{found.client_cpu_us:,.0f}",
             *("", ""),
         )
 
 
 def _notes(competition: Competition, where: Mapping[str, Any], what: Mapping[str, str]) -> Iterator[str]:
     plan = competition.plan
-    yield f"Median of {plan.rounds} rounds of {plan.operations:,} operations; costs per operation. Each operation had exactly one POST and one success."
+    yield f"Median of {plan.rounds} rounds of {plan.operations:,} operations; costs per operation. Each operation of a contestant had exactly one POST and one success."
+    yield "pgbench (our statements, no requests) and the requests alone (no queue, no database) are bounds, no contestants; their worker is pgbench and whoever sends."
     for standing in competition.standings:
         name = standing.contestant.name
         remark = f" ({standing.contestant.remark})" if standing.contestant.remark else ""
@@ -176,6 +174,10 @@ def _notes(competition: Competition, where: Mapping[str, Any], what: Mapping[str
     for standing in competition.standings:
         if standing.contestant.is_ours and competition.floor_per_second:
             yield f"{standing.contestant.name} against the floor: {speed(standing) / competition.floor_per_second:.3f}"
+    for standing in competition.standings:
+        alone = competition.alone(ours=standing.contestant.is_ours)
+        if alone is not None and speed(standing):
+            yield f"{standing.contestant.name} against its requests alone: {speed(standing) / alone.per_second:.2f}"
     for part in (where, what):
         yield ", ".join(f"{name} {value}" for name, value in part.items() if name != "postgresql_settings")
 

@@ -1,26 +1,26 @@
 """A final object is absent or complete, lies inside the root, and is never overwritten."""
 
 import asyncio
+import contextlib
 import hashlib
 import os
 import resource
+import socket
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from coatcheck.delivery.file_sink import HELD_BYTES, INCOMING, FileSink, FileUpload
+from coatcheck.delivery.file_sink import INCOMING, FileSink
 from coatcheck.delivery.outcome import Reason, Stopped
 from coatcheck.delivery.sink import Place
 from coatcheck.errors import Refused
 from coatcheck.seams import Seams
 from delivery.origin import final_objects, temporaries
+from delivery.sinks import BODY, PLACE, SHA256, descriptors, put, reason_of
 
-BODY = b"the very bytes" * 10_000
-SHA256 = hashlib.sha256(BODY).hexdigest()
-PLACE = Place(operation_id="op-1", tenant_id="tenant-a", index=2)
 HOSTILE = [
     *(
         "..",
@@ -63,26 +63,6 @@ HOSTILE = [
 ]
 
 
-SMALL = BODY[:HELD_BYTES]
-
-
-async def put(sink: FileSink, place: Place = PLACE, body: bytes = BODY) -> str:
-    upload = sink.begin(place)
-    try:
-        await upload.write(body)
-        digest = hashlib.sha256(body).hexdigest()
-        return await upload.publish(sha256=digest, bytes_count=len(body), extension="png")
-    finally:
-        await upload.discard()
-
-
-def reason_of(root: Path, place: Place = PLACE) -> Reason:
-    """Why a put into `root` is refused; nothing may be left of it."""
-    with pytest.raises(Stopped) as stopped:
-        asyncio.run(put(FileSink(root, seams=Seams.real()), place))
-    return stopped.value.outcome.reason
-
-
 def test_an_object_is_named_by_tenant_hash_operation_index_and_content(tmp_path: Path) -> None:
     uri = asyncio.run(put(FileSink(tmp_path, seams=Seams.real())))
     tenant = hashlib.sha256(b"tenant-a").hexdigest()[:32]
@@ -90,36 +70,6 @@ def test_an_object_is_named_by_tenant_hash_operation_index_and_content(tmp_path:
     assert uri == expected.as_uri()
     assert expected.read_bytes() == BODY
     assert temporaries(tmp_path) == []
-
-
-@pytest.mark.parametrize("count", [1, len(SMALL), len(SMALL) + 1])
-def test_a_small_output_makes_no_temporary_before_it_is_published(count: int, tmp_path: Path) -> None:
-    """In however many parts it comes; more than that does not stay in memory."""
-    body = BODY[:count]
-
-    async def story() -> list[Path]:
-        upload = FileSink(tmp_path, seams=Seams.real()).begin(PLACE)
-        for part in (body[: count // 2], body[count // 2 :]):
-            await upload.write(part)
-        before = temporaries(tmp_path)
-        await upload.publish(sha256=hashlib.sha256(body).hexdigest(), bytes_count=count, extension="png")
-        assert temporaries(tmp_path) == []
-        return before
-
-    assert len(asyncio.run(story())) == (count > HELD_BYTES)
-    (found,) = final_objects(tmp_path)
-    assert found.read_bytes() == body
-
-
-def test_a_temporary_that_cannot_be_removed_undoes_no_publication(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refusing(name: str, *, dir_fd: int) -> None:
-        raise PermissionError(f"{name} in {dir_fd}")
-
-    monkeypatch.setattr(os, "unlink", refusing)
-    assert asyncio.run(put(FileSink(tmp_path, seams=Seams.real()))) == final_objects(tmp_path)[0].as_uri()
-    assert len(temporaries(tmp_path)) == 1
 
 
 def test_nobody_else_may_read_it(tmp_path: Path) -> None:
@@ -158,45 +108,6 @@ def test_two_uploads_of_one_place_end_with_one_object(tmp_path: Path) -> None:
 
     assert len(asyncio.run(story())) == 1
     assert len(final_objects(tmp_path)) == 1
-    assert temporaries(tmp_path) == []
-
-
-def test_nothing_is_touched_before_the_first_write_and_nothing_left_after_a_discard(tmp_path: Path) -> None:
-    async def story() -> None:
-        upload = FileSink(tmp_path, seams=Seams.real()).begin(PLACE)
-        assert not (tmp_path / INCOMING).exists()
-        await upload.write(BODY)
-        assert len(temporaries(tmp_path)) == 1
-        await upload.discard()
-        await upload.discard()
-        for late in (SMALL, BODY):
-            await upload.write(late)
-        with pytest.raises(Stopped):
-            await upload.publish(sha256=SHA256, bytes_count=len(BODY), extension="png")
-
-    asyncio.run(story())
-    assert temporaries(tmp_path) == []
-    assert final_objects(tmp_path) == []
-
-
-def test_a_discard_waits_for_a_write_that_a_cancelled_caller_left_running(tmp_path: Path) -> None:
-    """A descriptor closed under a running write could by then name another file."""
-
-    async def story() -> None:
-        upload: FileUpload = FileSink(tmp_path, seams=Seams.real()).begin(PLACE)
-        await upload.write(BODY)
-        upload._lock.acquire()
-        writing = asyncio.create_task(upload.write(BODY))
-        await asyncio.wait([writing], timeout=0.01)
-        writing.cancel()
-        discarding = asyncio.create_task(upload.discard())
-        done, _ = await asyncio.wait([discarding], timeout=0.05)
-        assert not done
-        assert len(temporaries(tmp_path)) == 1
-        upload._lock.release()
-        await discarding
-
-    asyncio.run(story())
     assert temporaries(tmp_path) == []
 
 
@@ -250,12 +161,23 @@ def test_a_link_in_place_of_the_object_is_a_conflict_even_when_the_bytes_match(t
     assert reason_of(tmp_path / "sink") == Reason.SINK_CONFLICT
 
 
-def test_a_pipe_in_place_of_the_object_does_not_hang(tmp_path: Path) -> None:
+def _socket(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as made, contextlib.chdir(path.parent):
+        made.bind(path.name[:100])
+        Path(path.name[:100]).rename(path)
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, _socket], ids=["pipe", "folder", "socket"])
+def test_what_is_no_file_in_place_of_the_object_is_a_conflict(make: Callable[[Path], None], tmp_path: Path) -> None:
+    """None of them hangs or keeps a descriptor."""
     asyncio.run(put(FileSink(tmp_path, seams=Seams.real())))
     (found,) = final_objects(tmp_path)
     found.unlink()
-    os.mkfifo(found)
+    make(found)
     assert reason_of(tmp_path) == Reason.SINK_CONFLICT
+    before = descriptors()
+    assert reason_of(tmp_path) == Reason.SINK_CONFLICT
+    assert descriptors() == before
 
 
 @pytest.mark.parametrize("name", HOSTILE)
@@ -286,11 +208,16 @@ def test_a_sweep_removes_old_temporaries_and_nothing_else(tmp_path: Path) -> Non
         (old,) = temporaries(tmp_path)
         await fresh.write(BODY)
         os.utime(old, (0, 0))
+        # whatever it is called, a folder is none of ours
+        folder = tmp_path / INCOMING / "0.part"
+        folder.mkdir()
+        os.utime(folder, (0, 0))
         stranger = tmp_path / INCOMING / "notes.txt"
         stranger.write_bytes(b"not ours")
         os.utime(stranger, (0, 0))
         count = await sink.sweep(3600)
         assert not old.exists()
+        folder.rmdir()
         assert len(temporaries(tmp_path)) == 2
         await left.discard()
         await fresh.discard()
@@ -312,10 +239,6 @@ def test_an_upload_whose_temporary_was_swept_fails_as_a_value(tmp_path: Path) ->
 
     asyncio.run(story())
     assert final_objects(tmp_path) == []
-
-
-def descriptors() -> int:
-    return len(list(Path("/dev/fd").iterdir()))
 
 
 def test_descriptors_are_given_back(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from bench.peers import alone
-from bench.peers.alone import ALONE, Requests
+from bench.peers.alone import ALONE, Requests, measured_alone
 from bench.peers.contestants import Contestant
 from bench.peers.program import Task
 from bench.peers.stage import Stage
@@ -21,7 +21,7 @@ def measured(stage: Stage, contestant: Contestant, fault: str = "") -> Requests:
     set_up = {"concurrency": 2, "fault": fault}
     database = f"{contestant.name} {fault}"
     task = Task(contestant=contestant, python=sys.executable, set_up=set_up, operations=OPERATIONS, database=database)
-    return alone.measured(stage, task)
+    return measured_alone(stage, task)
 
 
 @pytest.mark.parametrize("contestant", [*ALONE, PLANTED], ids=lambda each: each.name)

@@ -14,8 +14,9 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from coatcheck.delivery.outcome import Reason, Stopped
 from coatcheck.delivery.sink import Place
@@ -30,6 +31,8 @@ _TEMPORARY = ".part"
 _FILE_MODE = 0o600
 _FOLDER_MODE = 0o700
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_NO_FILE = frozenset({errno.ELOOP, errno.ENXIO})
+"""Of opening a symbolic link, and a socket."""
 _FOLDER_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -55,8 +58,10 @@ class FileSink:
 
     async def run(self, blocking: Callable[[], Result]) -> Result:
         """Run `blocking` on a thread of the sink, to its end even when the caller is cancelled. Raises `Stopped` for OSError."""
+        running = asyncio.get_running_loop().run_in_executor(self._threads, blocking)
+        running.add_done_callback(_heard)
         try:
-            return await asyncio.shield(asyncio.get_running_loop().run_in_executor(self._threads, blocking))
+            return await asyncio.shield(running)
         except OSError as error:
             reason = Reason.SINK_FULL if error.errno in _FULL else Reason.SINK_FAILED
             raise Stopped(reason, f"{errno.errorcode.get(error.errno or 0, 'unknown')}: {error.strerror}") from None
@@ -71,7 +76,11 @@ class FileSink:
         try:
             return os.open(self.root, _FOLDER_FLAGS)
         except FileNotFoundError:
+            missing = [self.root, *takewhile(lambda parent: not parent.exists(), self.root.parents)]
             self.root.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
+            for made in missing:
+                with closing(os.open(made.parent, _FOLDER_FLAGS)) as above:
+                    os.fsync(above)
             return os.open(self.root, _FOLDER_FLAGS)
 
     def _sweep(self, before: float) -> int:
@@ -79,7 +88,8 @@ class FileSink:
         with self.opened_root() as root, closing(open_folder(root, INCOMING)) as incoming:
             for name in os.listdir(incoming):  # noqa: PTH208 - a descriptor, not a path
                 with suppress(FileNotFoundError):
-                    if name.endswith(_TEMPORARY) and os.lstat(name, dir_fd=incoming).st_mtime < before:
+                    found = os.lstat(name, dir_fd=incoming)
+                    if name.endswith(_TEMPORARY) and stat.S_ISREG(found.st_mode) and found.st_mtime < before:
                         os.unlink(name, dir_fd=incoming)
                         count += 1
         return count
@@ -107,10 +117,12 @@ class FileUpload:
         self._held = b""
         self._temporary: _Temporary | None = None
         self._has_begun = False
+        self._is_over = False
         self._discarded = False
 
     async def write(self, data: bytes) -> None:
         """Append `data`, to what is held or to the temporary."""
+        self._check_open()
         pending, self._held = self._held + data, b""
         if not self._has_begun and len(pending) <= HELD_BYTES:
             self._held = pending
@@ -119,25 +131,36 @@ class FileUpload:
 
     async def publish(self, *, sha256: str, bytes_count: int, extension: str) -> str:
         """Flush the temporary, link it to its final name, flush the folders above it and remove it; returns a `file:///…` URI."""
-        name, pending = self._place.file_name(sha256, extension), self._held
+        self._check_open()
+        self._is_over = True
+        name = self._place.file_name(sha256, extension)
+        pending, self._held = self._held, b""
         await self._run(lambda: self._publish(pending, name, sha256, bytes_count))
         self._has_begun = False
         return f"{self._sink.uri}/{self._place.tenant_folder}/{self._place.operation_id}/{name}"
 
     async def discard(self) -> None:
         """Close and remove the temporary, where there may be one."""
-        self._discarded = True
+        self._is_over = self._discarded = True
+        self._held = b""
         if self._has_begun:
             with suppress(Stopped):
                 await self._run(self._discard)
+
+    def _check_open(self) -> None:
+        # what is linked already is not to be written to, nor linked under another name
+        if self._is_over:
+            raise Stopped(Reason.SINK_FAILED, "the upload was published or discarded before")
 
     async def _run(self, blocking: Callable[[], None]) -> None:
         self._has_begun = True
         await self._sink.run(blocking)
 
     def _write(self, data: bytes) -> None:
-        with self._lock, self._sink.opened_root() as root:
-            if not self._discarded:
+        with self._lock:
+            if self._discarded:
+                return
+            with self._sink.opened_root() as root:
                 self._append(root, data)
 
     def _append(self, root: int, data: bytes) -> _Temporary:
@@ -158,25 +181,31 @@ class FileUpload:
             raise
 
     def _publish(self, data: bytes, name: str, sha256: str, bytes_count: int) -> None:
-        with self._lock, self._sink.opened_root() as root:
+        with self._lock:
             if self._discarded:
-                raise Stopped(Reason.SINK_FAILED, "published after it was discarded")
-            temporary = self._append(root, data)
-            os.fsync(temporary.file)
-            with (
-                closing(open_folder(root, self._place.tenant_folder)) as tenant,
-                closing(open_folder(tenant, self._place.operation_id)) as folder,
-            ):
-                try:
-                    os.link(self._name, name, src_dir_fd=temporary.folder, dst_dir_fd=folder, follow_symlinks=False)
-                except FileExistsError:
-                    _check_existing(folder, name, sha256, bytes_count)
-                # From leaf to root, made by us or not: another process may have made a folder and not flushed it yet.
-                for descriptor in (folder, tenant, root):
-                    os.fsync(descriptor)
+                raise Stopped(Reason.SINK_FAILED, "discarded before it was published")
+            with self._sink.opened_root() as root:
+                temporary = self._append(root, data)
+                os.fsync(temporary.file)
+                self._link(root, temporary, name, sha256, bytes_count)
             # what has its name is stored; a temporary that cannot be removed is for `sweep`
             with suppress(OSError):
                 self._release()
+
+    def _link(self, root: int, temporary: _Temporary, name: str, sha256: str, bytes_count: int) -> None:
+        if os.fstat(temporary.file).st_size != bytes_count:
+            raise Stopped(Reason.SINK_FAILED, f"{bytes_count} bytes were named, and others were written")
+        with (
+            closing(open_folder(root, self._place.tenant_folder)) as tenant,
+            closing(open_folder(tenant, self._place.operation_id)) as folder,
+        ):
+            try:
+                os.link(self._name, name, src_dir_fd=temporary.folder, dst_dir_fd=folder, follow_symlinks=False)
+            except FileExistsError:
+                _check_existing(folder, name, sha256, bytes_count)
+            # From leaf to root, made by us or not: another process may have made a folder and not flushed it yet.
+            for descriptor in (folder, tenant, root):
+                os.fsync(descriptor)
 
     def _discard(self) -> None:
         with self._lock:
@@ -185,8 +214,7 @@ class FileUpload:
     def _release(self) -> None:
         temporary, self._temporary = self._temporary, None
         if temporary is not None:
-            os.close(temporary.file)
-            with closing(temporary.folder), suppress(FileNotFoundError):
+            with closing(temporary.folder), closing(temporary.file), suppress(FileNotFoundError):
                 os.unlink(self._name, dir_fd=temporary.folder)
 
 
@@ -214,12 +242,23 @@ def _check_existing(folder: int, name: str, sha256: str, bytes_count: int) -> No
     try:
         descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
     except OSError as error:
-        if error.errno != errno.ELOOP:
+        if error.errno not in _NO_FILE:
             raise
-        raise Stopped(Reason.SINK_CONFLICT, "a symbolic link has the object's name") from None
-    with open(descriptor, "rb") as existing:  # noqa: PTH123 - a descriptor, not a path
+        raise Stopped(Reason.SINK_CONFLICT, "what has the object's name is no file") from None
+    with closing(descriptor):
         found = os.fstat(descriptor)
         same = stat.S_ISREG(found.st_mode) and found.st_size == bytes_count
-        if not same or hashlib.file_digest(existing, "sha256").hexdigest() != sha256:
+        if not same or _digest(descriptor) != sha256:
             raise Stopped(Reason.SINK_CONFLICT, "an object of this name exists with other bytes")
         os.fsync(descriptor)
+
+
+def _digest(descriptor: int) -> str:
+    with open(descriptor, "rb", closefd=False) as existing:
+        return hashlib.file_digest(existing, "sha256").hexdigest()
+
+
+def _heard(running: asyncio.Future[Any]) -> None:
+    """What became of a call whose caller was cancelled is nobody's: asyncio would report that nobody asked."""
+    if not running.cancelled():
+        running.exception()

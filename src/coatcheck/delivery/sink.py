@@ -42,7 +42,7 @@ class Place:
 
 
 class Upload(Protocol):
-    """One object on its way. Calls come in the order write*, publish, discard; discard may come at any time.
+    """One object on its way. Calls come in the order write*, publish once, discard; discard may come at any time, and after it only itself.
 
     Every method but `discard` raises `Stopped` with `sink_full`, `sink_failed` or `sink_conflict` for what the storage refuses.
     """
