@@ -24,7 +24,7 @@ LAB := tests/store/test_cut_commits.py tests/store/test_unconfirmed_commits.py t
 	tests/faults/test_injected_errors.py tests/contract_store/test_contract_divergences.py tests/simulation/test_plants.py \
 	tests/measuring/test_every.py tests/devdb/test_kills.py tests/devdb/test_life.py tests/bounds/test_held_looks.py \
 	tests/bounds/test_statements.py \
-	tests/faults/test_unanswered.py tests/delivery/test_delivery_crashes.py tests/peers/test_trial.py tests/peers/test_alone.py tests/measuring/test_command.py \
+	tests/faults/test_unanswered.py tests/delivery/test_delivery_crashes.py tests/peers/test_trial.py tests/measuring/test_command.py \
 	tests/cli/test_endings.py tests/cli/test_allowance.py tests/cli/test_audit.py tests/test_figures.py
 # What goes with every change only so far, and in the laboratory as far as it takes to be believed.
 FURTHER := tests/model tests/stateful tests/contract_store tests/simulation tests/mutants tests/failover tests/queue/test_claim.py \

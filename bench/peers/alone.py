@@ -1,6 +1,7 @@
 """What the requests of the workflow take by themselves: no queue, no database, as the peers make them and as coatcheck does.
 
-No queue whose worker is one process can be faster than its requests alone, so this tells what of a contestant's time is left for anything else.
+So this tells what of a contestant's time goes to anything else. It flatters both a little: no PostgreSQL takes its part of the cores, and the clock stops
+when the service has answered.
 """
 
 from collections.abc import Sequence
@@ -9,6 +10,7 @@ from dataclasses import dataclass
 from bench.peers import gauges
 from bench.peers.contestants import PROGRAMS, Contestant
 from bench.peers.program import Task, running
+from bench.peers.service import LOOKS
 from bench.peers.stage import Stage, serving
 from bench.peers.trial import LISTEN_S, OPERATIONS_A_SECOND, PATIENCE_S, wrong
 from coatcheck.errors import Failed
@@ -54,23 +56,25 @@ class Requests:
 def measured_alone(stage: Stage, task: Task) -> Requests:
     """Make them all. Raises `Failed` unless each operation had one POST and was looked at until it was done."""
     name, each = task.contestant.name, task.operations
-    with (
-        serving(stage.seams, each) as service,
-        running(stage, task, "work", database_url="", service_url=service.url) as program,
-    ):
-        if not program.is_ready:
-            raise Failed(f"expected {name} to be ready, got: {program.last_words()}", next="mend it")
-        before = gauges.read(stage, program.process.pid, service.pid)
-        program.go()
-        ends_at = before.at + PATIENCE_S + each / OPERATIONS_A_SECOND
-        while not service.is_done(LISTEN_S):
-            if program.has_ended or stage.seams.clock.boottime() > ends_at:
-                raise Failed(
-                    f"expected {name} to be done, got {service.tally()}: {program.last_words()}", next="mend it"
-                )
-        after = gauges.read(stage, program.process.pid, service.pid)
+    with serving(stage.seams, each) as service:
+        with running(stage, task, "work", database_url="", service_url=service.url) as program:
+            if not program.is_ready:
+                raise Failed(f"expected {name} to be ready, got: {program.last_words()}", next="mend it")
+            before = gauges.read(stage, program.process.pid, service.pid)
+            program.go()
+            ends_at = before.at + PATIENCE_S + each / OPERATIONS_A_SECOND
+            while not service.is_done(LISTEN_S):
+                if program.has_ended or stage.seams.clock.boottime() > ends_at:
+                    raise Failed(
+                        f"expected {name} to be done, got {service.tally()}: {program.last_words()}", next="mend it"
+                    )
+            after = gauges.read(stage, program.process.pid, service.pid)
+        # the program is gone: what it may have sent too often is told here
         tally = service.tally()
-    if fault := wrong(tally, each):
+    fault = wrong(tally, each)
+    if not fault and tally["looks"] != LOOKS * each:
+        fault = f"expected {LOOKS} looks at each of {each} operations, got {tally['looks']} in all"
+    if fault:
         raise Failed(f"{name}: {fault}", next="mend it")
     return Requests(
         name=name,

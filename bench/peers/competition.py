@@ -125,7 +125,7 @@ def held(
 
 
 class _Runs:
-    """Runs one after the other, each in a database of its own."""
+    """Runs one after the other, each under a name of its own, which is also that of its database where it has one."""
 
     def __init__(self, stage: Stage, plan: Plan, tell: Callable[[str], None]) -> None:
         self._stage = stage
@@ -143,7 +143,7 @@ class _Runs:
 
     def floor(self) -> Floor:
         """One run of pgbench."""
-        found = floor.measured(self._stage, self._plan.operations, self._database())
+        found = floor.measured(self._stage, self._plan.operations, self._name())
         self._tell(f"pgbench: {found.per_second:,.0f} operations/s")
         return found
 
@@ -156,9 +156,7 @@ class _Runs:
         return found
 
     def _task(self, contestant: Contestant, python: str, set_up: Mapping[str, Any], operations: int) -> Task:
-        return Task(
-            contestant=contestant, python=python, set_up=set_up, operations=operations, database=self._database()
-        )
+        return Task(contestant=contestant, python=python, set_up=set_up, operations=operations, database=self._name())
 
-    def _database(self) -> str:
+    def _name(self) -> str:
         return f"run_{next(self._numbers)}"

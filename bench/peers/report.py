@@ -83,7 +83,10 @@ def as_json(competition: Competition, where: Mapping[str, Any], what: Mapping[st
             "vs_best_peer": _ratio(competition.floor_per_second, best),
             "rounds": [{**asdict(found), "per_second": found.per_second} for found in competition.floors],
         },
-        "requests_alone": [{**asdict(found), "per_second": found.per_second} for found in competition.requests],
+        "requests_alone": [
+            {**asdict(found), "per_second": found.per_second, "vs_best_peer": _ratio(found.per_second, best)}
+            for found in competition.requests
+        ],
     }
 
 

@@ -77,7 +77,7 @@ class Point(enum.StrEnum):
     V3_RESOLVED = "V3"
     V4_CONNECTED = "V4"
     V5_BODY_BYTES = "V5"
-    V6_TEMPORARY_COMPLETE = "V6"
+    V6_BODY_COMPLETE = "V6"
     V7_VERIFIED = "V7"
     V8_PUBLISHED = "V8"
     V9_SAVE_COMMIT_SENT = "V9"

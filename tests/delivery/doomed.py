@@ -2,12 +2,16 @@
 
 import asyncio
 import ipaddress
+import itertools
 import json
 import os
 import re
 import signal
 import sys
+import threading
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from coatcheck.delivery.addresses import HostPolicy
 from coatcheck.delivery.fetch import Deliverer
@@ -29,6 +33,25 @@ class Killed(Faults):
             os.kill(os.getpid(), signal.SIGKILL)
 
 
+CALLS = ("open", "mkdir", "write", "fsync", "link", "unlink", "close")
+
+
+def kill_before_call(nth: int) -> None:
+    """Dies before the sink's `nth` call of the system, without a word."""
+    count = itertools.count()
+
+    def doomed(real: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any, **named: Any) -> Any:
+            if threading.current_thread().name.startswith("coatcheck-sink") and next(count) == nth:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return real(*arguments, **named)
+
+        return call
+
+    for name in CALLS:
+        setattr(os, name, doomed(getattr(os, name)))
+
+
 def peak_bytes() -> int:
     found = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
     assert found is not None
@@ -36,7 +59,9 @@ def peak_bytes() -> int:
 
 
 async def main(root: str, port: str, outputs: str, point: str = "", count: str = "0") -> None:
-    faults = Killed(Point(point), int(count)) if point else Faults()
+    faults = Killed(Point(point), int(count)) if point and point != "call" else Faults()
+    if point == "call":
+        kill_before_call(int(count))
     seams = Seams(faults=faults)
     policy = HostPolicy(
         own_origin=None,

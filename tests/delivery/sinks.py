@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from coatcheck.delivery.file_sink import HELD_BYTES, FileSink, FileUpload
+from coatcheck.delivery.file_sink import BUFFERED_BYTES, FileSink, FileUpload
 from coatcheck.delivery.outcome import Reason, Stopped
 from coatcheck.delivery.sink import Place
 from coatcheck.seams import Seams
 
 BODY = b"the very bytes" * 10_000
-SMALL = BODY[:HELD_BYTES]
+SMALL = BODY[:BUFFERED_BYTES]
 SHA256 = hashlib.sha256(BODY).hexdigest()
 PLACE = Place(operation_id="op-1", tenant_id="tenant-a", index=2)
 

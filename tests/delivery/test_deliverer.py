@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from coatcheck.delivery.fetch import AT_ONCE_BYTES
-from coatcheck.delivery.file_sink import HELD_BYTES
+from coatcheck.delivery.file_sink import BUFFERED_BYTES
 from coatcheck.delivery.outcome import NotStored, OutputSource, Reason, Stored
 from coatcheck.seams import Point, Seams
 from delivery.origin import (
@@ -127,16 +127,16 @@ def test_a_body_cut_anywhere_leaves_no_object_and_a_whole_one_then_arrives(
     asyncio.run(story())
 
 
-@pytest.mark.parametrize("bytes_count", [1000, 2 * HELD_BYTES])
+@pytest.mark.parametrize("bytes_count", [8000, 3_000_000])
 def test_a_cancelled_delivery_leaves_nothing(bytes_count: int, tmp_path: Path) -> None:
-    sent = response(PNG + bytes(3 * HELD_BYTES))[:bytes_count]
+    sent = response(PNG + bytes(4_000_000))[:bytes_count]
 
     async def story() -> None:
         faults = Recorder(Point.V5_BODY_BYTES)
         async with serving(silent_after(sent)) as origin:
             task = asyncio.create_task(deliver(origin.output(), tmp_path, origin.policy, seams=Seams(faults=faults)))
             await faults.event.wait()
-            if bytes_count > HELD_BYTES:
+            if bytes_count > BUFFERED_BYTES:
                 await until_async(lambda: temporaries(tmp_path))
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
@@ -171,7 +171,7 @@ def test_the_points_of_a_delivery_are_passed_in_order(tmp_path: Path) -> None:
         Point.V3_RESOLVED,
         Point.V4_CONNECTED,
         Point.V5_BODY_BYTES,
-        Point.V6_TEMPORARY_COMPLETE,
+        Point.V6_BODY_COMPLETE,
         Point.V7_VERIFIED,
         Point.V8_PUBLISHED,
     ]

@@ -12,18 +12,18 @@ from typing import Any
 
 import pytest
 
-from coatcheck.delivery.file_sink import HELD_BYTES, FileSink
+from coatcheck.delivery.file_sink import FileSink
 from coatcheck.delivery.outcome import OutputSource, Stored
 from coatcheck.seams import Point, Seams
 from delivery.origin import PNG, Origin, deliver, final_objects, response, sending, serving, temporaries
 
 CHILD = Path(__file__).with_name("doomed.py")
 BODY = PNG + os.urandom(3_000_000)
-HELD = PNG[:HELD_BYTES]
 # V1, V2 and V9 to V11 belong to the handler, which knows messages and the database.
 OURS = [point for point in Point if point.value.startswith("V") and 3 <= int(point.value[1:]) <= 8]
-STRIKES = [(point, 0, body) for point in OURS for body in (BODY, HELD)]
-STRIKES += [(Point.V5_BODY_BYTES, count, BODY) for count in (4096, 1_500_000, len(BODY))]
+STRIKES = [(point, 0) for point in OURS] + [(Point.V5_BODY_BYTES, count) for count in (4096, 1_500_000, len(BODY))]
+CALLS = 21
+"""Of the system by the sink for a small output, and some more for a large one."""
 
 
 async def child(root: Path, origin: Origin, outputs: list[OutputSource], *strike: str) -> tuple[int, dict[str, Any]]:
@@ -40,35 +40,55 @@ async def child(root: Path, origin: Origin, outputs: list[OutputSource], *strike
     return process.returncode or 0, json.loads(stdout or b"{}")
 
 
-@pytest.mark.parametrize(
-    ("point", "count", "body"),
-    STRIKES,
-    ids=[f"{point}-{count}-{'held' if body is HELD else 'large'}" for point, count, body in STRIKES],
-)
+@pytest.mark.parametrize(("point", "count"), STRIKES)
 def test_a_kill_leaves_no_object_or_a_whole_one_and_the_next_try_ends_with_one(
-    point: Point, count: int, body: bytes, tmp_path: Path
+    point: Point, count: int, tmp_path: Path
 ) -> None:
     async def story() -> None:
-        async with serving(sending(response(body))) as origin:
-            code, _ = await child(tmp_path, origin, [origin.output()], point, str(count))
-            assert code == -signal.SIGKILL
-            left = final_objects(tmp_path)
-            assert len(left) == (point == Point.V8_PUBLISHED)
-            assert all(found.read_bytes() == body for found in left)
-            result = await deliver(origin.output(), tmp_path, origin.policy)
-            assert isinstance(result, Stored)
-            assert result.sha256 == hashlib.sha256(body).hexdigest()
-        (found,) = final_objects(tmp_path)
-        assert found.read_bytes() == body
-        poured = body is BODY and point in {Point.V6_TEMPORARY_COMPLETE, Point.V7_VERIFIED}
-        held = body is HELD or point is Point.V8_PUBLISHED
-        assert len(temporaries(tmp_path)) == 1 if poured else len(temporaries(tmp_path)) <= (not held)
-        await FileSink(tmp_path, seams=Seams.real()).sweep(-60)
-        assert temporaries(tmp_path) == []
-        assert final_objects(tmp_path) == [found]
-        assert found.read_bytes() == body
+        left = await killed(tmp_path, BODY, point, str(count))
+        assert len(left) == (point == Point.V8_PUBLISHED)
+        # what is poured is in a temporary, until the object has it
+        if point in {Point.V6_BODY_COMPLETE, Point.V7_VERIFIED, Point.V8_PUBLISHED}:
+            assert len(temporaries(tmp_path)) == (point != Point.V8_PUBLISHED)
+        await recovered(tmp_path, BODY)
 
     asyncio.run(story())
+
+
+@pytest.mark.parametrize("body", [PNG, BODY], ids=["small", "large"])
+@pytest.mark.parametrize("nth", range(CALLS))
+def test_a_kill_between_two_calls_of_the_system_leaves_no_object_or_a_whole_one(
+    nth: int, body: bytes, tmp_path: Path
+) -> None:
+    async def story() -> None:
+        assert len(await killed(tmp_path, body, "call", str(nth))) <= 1
+        await recovered(tmp_path, body)
+
+    asyncio.run(story())
+
+
+async def killed(root: Path, body: bytes, *strike: str) -> list[Path]:
+    """What a delivery that dies leaves of the object."""
+    async with serving(sending(response(body))) as origin:
+        code, _ = await child(root, origin, [origin.output()], *strike)
+    assert code == -signal.SIGKILL
+    left = final_objects(root)
+    assert all(found.read_bytes() == body for found in left)
+    return left
+
+
+async def recovered(root: Path, body: bytes) -> None:
+    """The next try ends with the one object, and what was left beside it can be swept."""
+    async with serving(sending(response(body))) as origin:
+        result = await deliver(origin.output(), root, origin.policy)
+    assert isinstance(result, Stored)
+    assert result.sha256 == hashlib.sha256(body).hexdigest()
+    (found,) = final_objects(root)
+    assert len(temporaries(root)) <= 1
+    await FileSink(root, seams=Seams.real()).sweep(-60)
+    assert temporaries(root) == []
+    assert final_objects(root) == [found]
+    assert found.read_bytes() == body
 
 
 def test_two_processes_at_once_end_with_one_object(tmp_path: Path) -> None:

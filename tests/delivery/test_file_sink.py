@@ -19,7 +19,7 @@ from coatcheck.delivery.sink import Place
 from coatcheck.errors import Refused
 from coatcheck.seams import Seams
 from delivery.origin import final_objects, temporaries
-from delivery.sinks import BODY, PLACE, SHA256, descriptors, put, reason_of
+from delivery.sinks import BODY, PLACE, SHA256, SMALL, descriptors, put, reason_of
 
 HOSTILE = [
     *(
@@ -91,13 +91,15 @@ def test_the_same_bytes_again_are_already_done(tmp_path: Path) -> None:
     assert (found.stat().st_ino, found.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
 
 
-@pytest.mark.parametrize("planted", [BODY[:-1], BODY[:-1] + b"X", b""])
-def test_an_object_with_other_bytes_is_reported_and_not_overwritten(planted: bytes, tmp_path: Path) -> None:
-    asyncio.run(put(FileSink(tmp_path, seams=Seams.real())))
+@pytest.mark.parametrize("body", [BODY, SMALL], ids=["large", "small"])
+@pytest.mark.parametrize("planted", ["cut short", "changed", "empty"])
+def test_an_object_with_other_bytes_is_reported_and_not_overwritten(planted: str, body: bytes, tmp_path: Path) -> None:
+    asyncio.run(put(FileSink(tmp_path, seams=Seams.real()), body=body))
     (found,) = final_objects(tmp_path)
-    found.write_bytes(planted)
-    assert reason_of(tmp_path) == Reason.SINK_CONFLICT
-    assert found.read_bytes() == planted
+    planted_bytes = {"cut short": body[:-1], "changed": body[:-1] + b"X", "empty": b""}[planted]
+    found.write_bytes(planted_bytes)
+    assert reason_of(tmp_path, body=body) == Reason.SINK_CONFLICT
+    assert found.read_bytes() == planted_bytes
     assert temporaries(tmp_path) == []
 
 

@@ -14,7 +14,7 @@ from uuid import UUID
 
 import pytest
 
-from coatcheck.delivery.file_sink import HELD_BYTES, INCOMING, FileSink, FileUpload
+from coatcheck.delivery.file_sink import BUFFERED_BYTES, INCOMING, FileSink, FileUpload
 from coatcheck.delivery.outcome import Reason, Stopped
 from coatcheck.seams import Ids, Seams
 from delivery.origin import final_objects, temporaries
@@ -36,7 +36,7 @@ def test_a_small_output_makes_no_temporary_before_it_is_published(count: int, tm
         assert temporaries(tmp_path) == []
         return before
 
-    assert len(asyncio.run(story())) == (count > HELD_BYTES)
+    assert len(asyncio.run(story())) == (count > BUFFERED_BYTES)
     (found,) = final_objects(tmp_path)
     assert found.read_bytes() == body
 
@@ -285,3 +285,20 @@ def test_what_has_the_temporarys_name_is_left_alone(is_link: bool, tmp_path: Pat
     assert not outside.exists()
     assert is_link or planted.read_bytes() == b"another's"
     assert descriptors() == before
+
+
+@pytest.mark.parametrize("body", [b"", SMALL, BODY], ids=["nothing", "small", "large"])
+def test_what_was_discarded_is_not_published(body: bytes, tmp_path: Path) -> None:
+    """A small one touched no storage at all."""
+    root = tmp_path / "sink"
+
+    async def story() -> None:
+        upload = FileSink(root, seams=Seams.real()).begin(PLACE)
+        await upload.write(body)
+        await upload.discard()
+        with pytest.raises(Stopped):
+            await upload.publish(sha256=SHA256, bytes_count=len(body), extension="png")
+
+    asyncio.run(story())
+    assert root.exists() == (body is BODY)
+    assert final_objects(root) == temporaries(root) == []

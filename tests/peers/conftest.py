@@ -17,6 +17,6 @@ def stage() -> Iterator[Stage]:
 
 
 @pytest.fixture(autouse=True)
-def _together(monkeypatch: pytest.MonkeyPatch) -> None:
+def _importable(monkeypatch: pytest.MonkeyPatch) -> None:
     # the planted programs use what the peers' programs share
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([os.fspath(ROOT), os.fspath(ROOT / "tests")]))

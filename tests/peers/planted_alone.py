@@ -15,7 +15,7 @@ def work(order: workload.Order) -> None:
             remote_job_id = asked(order, "", f'{{"prompt": "{prompt}"}}'.encode())
         if fault == "died":
             sys.exit("it died")
-        for _ in range(2 - (fault == "looked once")):
+        for _ in range({"looked once": 1, "looked thrice": 3}.get(fault, 2)):
             asked(order, f"/{remote_job_id}")
     # until it is killed
     sys.stdin.read()

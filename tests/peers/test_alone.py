@@ -29,6 +29,8 @@ def test_requests_that_are_right_are_measured(stage: Stage, contestant: Contesta
     found = measured(stage, contestant)
     assert found.operations == OPERATIONS
     assert found.per_second > 0
+    assert found.service_cpu_us >= 0
+    assert found.client_cpu_us >= 0
     assert found.name == contestant.name
 
 
@@ -37,6 +39,7 @@ def test_requests_that_are_right_are_measured(stage: Stage, contestant: Contesta
     [
         ("sent twice", "planted: expected one POST for each of 5 operations, got 10 for 5"),
         ("looked once", "expected planted to be done"),
+        ("looked thrice", "planted: expected 2 looks at each of 5 operations, got 15 in all"),
         ("died", "it died"),
     ],
 )

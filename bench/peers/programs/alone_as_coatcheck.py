@@ -1,12 +1,13 @@
-"""The requests of the workflow and nothing else, as coatcheck makes them: its POST on a connection of its own, its looks, its reading of replies."""
+"""The requests of the workflow and nothing else, as coatcheck makes them: its POST on a connection of its own, its looks, its reading of replies.
 
-import asyncio
+In the product only `workers/dispatch` sends a POST, after a mark. Here nothing is at stake but what it takes: the service is the measurement's own.
+"""
 
 import uvloop
 import workload
 
+from coatcheck.cli.collecting import collect_seldom
 from coatcheck.config import load_settings
-from coatcheck.config.settings import ProviderSettings
 from coatcheck.core.events import Accepted
 from coatcheck.core.operation import DispatchId, RemoteJobId, RenderState
 from coatcheck.provider.connecting import secure_context
@@ -18,22 +19,22 @@ from coatcheck.provider.progress import Progress
 from coatcheck.provider.wire import SendWindow, post
 from coatcheck.seams import Seams
 
-TIMEOUT_S = 60.0
-
-
-async def fill(order: workload.Order) -> None:
-    """There is no queue."""
-
 
 async def work(order: workload.Order) -> None:
-    """So many at once until all are done, then wait to be killed: who reads what a process took needs it alive."""
-    seams, tls, prompts = Seams.real(), secure_context(), iter(order.prompts())
-    adapter = Genace.configured(_settings(order), version="bench")
+    """Until killed."""
+    seams, tls = Seams.real(), secure_context()
+    given = {
+        "COATCHECK_PROVIDERS__GENACE__BASE_URL": order.service_url,
+        "COATCHECK_PROVIDERS__GENACE__API_KEY": "bench-key",
+    }
+    settings = load_settings(given).providers["genace"]
+    adapter = Genace.configured(settings, version="bench")
+    collect_seldom()
 
     async def submitted(prompt: str) -> RemoteJobId:
         dispatch_id, progress = DispatchId(seams.ids.uuid7()), Progress(seams.clock)
         request = adapter.create(b'{"prompt":"%b"}' % prompt.encode(), dispatch_id=dispatch_id)
-        window = SendWindow(send_by=seams.clock.boottime() + TIMEOUT_S, limit_s=TIMEOUT_S)
+        window = SendWindow(send_by=seams.clock.boottime() + settings.send_s, limit_s=settings.timeout_s)
         exchange = await post(request, window=window, progress=progress, tls=tls, seams=seams)
         reply = adapter.reply(exchange, dispatch_id=dispatch_id, now=seams.clock.now())
         if not isinstance(reply, Accepted):
@@ -43,28 +44,25 @@ async def work(order: workload.Order) -> None:
     async with Gets(tls=tls, seams=seams) as gets:
 
         async def is_done(remote_job_id: RemoteJobId) -> bool:
-            look = await look_once(adapter, gets, remote_job_id, timeout_s=TIMEOUT_S, clock=seams.clock)
+            look = await look_once(
+                adapter,
+                gets,
+                remote_job_id,
+                timeout_s=settings.observe_timeout_s,
+                clock=seams.clock,
+                wait_s=settings.wait_s if settings.wait_param else 0.0,
+            )
             if not isinstance(look, Seen):
                 raise TypeError(f"expected a job, got {look}")
             return look.snapshot.render_state is RenderState.SUCCEEDED
 
-        async def one_by_one() -> None:
-            for prompt in prompts:
-                remote_job_id = await submitted(prompt)
-                while not await is_done(remote_job_id):
-                    pass
+        async def rendered(prompt: str) -> None:
+            remote_job_id = await submitted(prompt)
+            while not await is_done(remote_job_id):
+                pass
 
-        await asyncio.gather(*(one_by_one() for _ in range(order.concurrency)))
-    await asyncio.Event().wait()
-
-
-def _settings(order: workload.Order) -> ProviderSettings:
-    given = {
-        "COATCHECK_PROVIDERS__GENACE__BASE_URL": order.service_url,
-        "COATCHECK_PROVIDERS__GENACE__API_KEY": "bench-key",
-    }
-    return load_settings(given).providers["genace"]
+        await workload.alone(order, rendered)
 
 
 if __name__ == "__main__":
-    workload.run(fill, work, uvloop.new_event_loop)
+    workload.run(workload.no_queue, work, uvloop.new_event_loop)

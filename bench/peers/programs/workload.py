@@ -67,6 +67,22 @@ async def rendered(http: aiohttp.ClientSession, prompt: str, save: Callable[[str
     await finished(http, remote_job_id)
 
 
+async def alone(order: Order, one: Callable[[str], Awaitable[object]]) -> None:
+    """All of it without a queue, so many at once, then wait to be killed: who reads what a process took needs it alive."""
+    prompts = iter(order.prompts())
+
+    async def one_by_one() -> None:
+        for prompt in prompts:
+            await one(prompt)
+
+    await asyncio.gather(*(one_by_one() for _ in range(order.concurrency)))
+    await asyncio.Event().wait()
+
+
+async def no_queue(order: Order) -> None:
+    """There is nothing to fill."""
+
+
 def order() -> Order:
     """What this process was asked for."""
     return Order(**json.loads(sys.argv[2]))

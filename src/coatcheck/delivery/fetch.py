@@ -95,7 +95,7 @@ class Deliverer:
                 await asyncio.to_thread(digest.update, batch)
             count += len(batch)
             batch = await body.batch()
-        self._seams.faults.reached(Point.V6_TEMPORARY_COMPLETE)
+        self._seams.faults.reached(Point.V6_BODY_COMPLETE)
         return _Poured(bytes_count=count, sha256=digest.hexdigest())
 
     def _verify(self, poured: _Poured, output: OutputSource) -> None:

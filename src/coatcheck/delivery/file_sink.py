@@ -25,8 +25,8 @@ from coatcheck.seams import Seams
 Result = TypeVar("Result")
 
 INCOMING = ".incoming"
-HELD_BYTES: Final = 64 * 1024
-"""The most that an upload holds of an output in memory before it makes a temporary."""
+BUFFERED_BYTES: Final = 64 * 1024
+"""The most of an output that an upload keeps in memory before it makes a temporary."""
 _TEMPORARY = ".part"
 _FILE_MODE = 0o600
 _FOLDER_MODE = 0o700
@@ -44,12 +44,11 @@ class FileSink:
 
     def __init__(self, root: Path, *, seams: Seams, threads: int = 4) -> None:
         self.root = root.resolve()
-        self.uri = self.root.as_uri().removesuffix("/")
         self._seams = seams
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="coatcheck-sink")
 
     def begin(self, place: Place) -> "FileUpload":
-        """An upload for `place`; its temporary is made by the first write."""
+        """An upload for `place`. Its temporary is made when there is more than `BUFFERED_BYTES` of it, or by publishing it."""
         return FileUpload(self, place, f"{place.operation_id}-{place.index}-{self._seams.ids.uuid7()}{_TEMPORARY}")
 
     async def sweep(self, older_than_s: float) -> int:
@@ -95,7 +94,7 @@ class FileSink:
         return count
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Temporary:
     """Descriptors of an open temporary and of its folder."""
 
@@ -106,7 +105,9 @@ class _Temporary:
 class FileUpload:
     """One temporary on its way to its name. The lock makes a discard wait for what a cancelled caller left running.
 
-    A beginning is held until there is more than `HELD_BYTES` of it: a small output takes one turn on a thread, which costs as much as its file.
+    A small output stays in memory until it is published, and takes one turn on a thread in place of four ([decision
+    34](../../../docs/decisions/0034-what-the-requests-take-alone.md)). Under the lock and on a thread of the sink: the temporary. On the event loop
+    alone: all else, but that a thread looks whether it was discarded.
     """
 
     def __init__(self, sink: FileSink, place: Place, temporary: str) -> None:
@@ -114,18 +115,19 @@ class FileUpload:
         self._place = place
         self._name = temporary
         self._lock = threading.Lock()
-        self._held = b""
+        self._buffer = b""
         self._temporary: _Temporary | None = None
-        self._has_begun = False
+        self._may_have_left = False
+        """Whether a thread was or is at it, so that there may be a temporary."""
         self._is_over = False
         self._discarded = False
 
     async def write(self, data: bytes) -> None:
         """Append `data`, to what is held or to the temporary."""
         self._check_open()
-        pending, self._held = self._held + data, b""
-        if not self._has_begun and len(pending) <= HELD_BYTES:
-            self._held = pending
+        pending, self._buffer = self._buffer + data, b""
+        if not self._may_have_left and len(pending) <= BUFFERED_BYTES:
+            self._buffer = pending
             return
         await self._run(lambda: self._write(pending))
 
@@ -134,16 +136,16 @@ class FileUpload:
         self._check_open()
         self._is_over = True
         name = self._place.file_name(sha256, extension)
-        pending, self._held = self._held, b""
+        pending, self._buffer = self._buffer, b""
         await self._run(lambda: self._publish(pending, name, sha256, bytes_count))
-        self._has_begun = False
-        return f"{self._sink.uri}/{self._place.tenant_folder}/{self._place.operation_id}/{name}"
+        self._may_have_left = False
+        return (self._sink.root / self._place.tenant_folder / self._place.operation_id / name).as_uri()
 
     async def discard(self) -> None:
         """Close and remove the temporary, where there may be one."""
         self._is_over = self._discarded = True
-        self._held = b""
-        if self._has_begun:
+        self._buffer = b""
+        if self._may_have_left:
             with suppress(Stopped):
                 await self._run(self._discard)
 
@@ -153,29 +155,28 @@ class FileUpload:
             raise Stopped(Reason.SINK_FAILED, "the upload was published or discarded before")
 
     async def _run(self, blocking: Callable[[], None]) -> None:
-        self._has_begun = True
+        self._may_have_left = True
         await self._sink.run(blocking)
 
     def _write(self, data: bytes) -> None:
         with self._lock:
-            if self._discarded:
-                return
-            with self._sink.opened_root() as root:
-                self._append(root, data)
+            if not self._discarded:
+                self._append(data)
 
-    def _append(self, root: int, data: bytes) -> _Temporary:
+    def _append(self, data: bytes) -> _Temporary:
         if self._temporary is None:
-            self._temporary = self._made(root)
+            self._temporary = self._made()
         left = memoryview(data)
         while left:
             left = left[os.write(self._temporary.file, left) :]
         return self._temporary
 
-    def _made(self, root: int) -> _Temporary:
-        folder = open_folder(root, INCOMING)
+    def _made(self) -> _Temporary:
+        with self._sink.opened_root() as root:
+            folder = open_folder(root, INCOMING)
         try:
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-            return _Temporary(folder, os.open(self._name, flags, _FILE_MODE, dir_fd=folder))
+            return _Temporary(folder=folder, file=os.open(self._name, flags, _FILE_MODE, dir_fd=folder))
         except OSError:
             os.close(folder)
             raise
@@ -184,18 +185,18 @@ class FileUpload:
         with self._lock:
             if self._discarded:
                 raise Stopped(Reason.SINK_FAILED, "discarded before it was published")
-            with self._sink.opened_root() as root:
-                temporary = self._append(root, data)
-                os.fsync(temporary.file)
-                self._link(root, temporary, name, sha256, bytes_count)
+            temporary = self._append(data)
+            os.fsync(temporary.file)
+            self._link(temporary, name, sha256, bytes_count)
             # what has its name is stored; a temporary that cannot be removed is for `sweep`
             with suppress(OSError):
-                self._release()
+                self._remove()
 
-    def _link(self, root: int, temporary: _Temporary, name: str, sha256: str, bytes_count: int) -> None:
+    def _link(self, temporary: _Temporary, name: str, sha256: str, bytes_count: int) -> None:
         if os.fstat(temporary.file).st_size != bytes_count:
             raise Stopped(Reason.SINK_FAILED, f"{bytes_count} bytes were named, and others were written")
         with (
+            self._sink.opened_root() as root,
             closing(open_folder(root, self._place.tenant_folder)) as tenant,
             closing(open_folder(tenant, self._place.operation_id)) as folder,
         ):
@@ -209,9 +210,9 @@ class FileUpload:
 
     def _discard(self) -> None:
         with self._lock:
-            self._release()
+            self._remove()
 
-    def _release(self) -> None:
+    def _remove(self) -> None:
         temporary, self._temporary = self._temporary, None
         if temporary is not None:
             with closing(temporary.folder), closing(temporary.file), suppress(FileNotFoundError):

@@ -58,7 +58,7 @@ _NOT_STORED: Final[Mapping[str, str]] = MappingProxyType(
         "cut_short": "the connection ended in the middle of the output",
         "length_mismatch": "the output has another length than the service declared",
         "checksum_mismatch": "the output has another checksum than the service declared",
-        "unexpected_type": "what came is not the kind of media that the service declared",
+        "unexpected_type": "what came is empty, or not the kind of media that the service declared",
         "too_large": "the output is larger than the settings allow",
         "encoded": "the output came compressed although it was asked for plain",
         "blocked_address": "the output's address lies where the settings do not allow fetching",
