@@ -105,9 +105,8 @@ class _Temporary:
 class FileUpload:
     """One temporary on its way to its name. The lock makes a discard wait for what a cancelled caller left running.
 
-    A small output stays in memory until it is published, and takes one turn on a thread in place of four ([decision
-    34](../../../docs/decisions/0034-what-the-requests-take-alone.md)). Under the lock and on a thread of the sink: the temporary. On the event loop
-    alone: all else, but that a thread looks whether it was discarded.
+    A small output stays in memory until it is published, and takes one turn on a thread in place of four (decision 34).
+    The temporary is a thread's, under the lock; all else is the event loop's, though a thread looks whether it was discarded.
     """
 
     def __init__(self, sink: FileSink, place: Place, temporary: str) -> None:
@@ -123,7 +122,7 @@ class FileUpload:
         self._discarded = False
 
     async def write(self, data: bytes) -> None:
-        """Append `data`, to what is held or to the temporary."""
+        """Append `data`, to what is kept in memory or to the temporary. Raises `Stopped`, also once it was published or discarded."""
         self._check_open()
         pending, self._buffer = self._buffer + data, b""
         if not self._may_have_left and len(pending) <= BUFFERED_BYTES:
