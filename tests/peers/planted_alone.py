@@ -4,17 +4,13 @@ import sys
 
 from bench.peers.programs import workload
 
-from peers.planted_main import asked
+from peers.planted_main import asked, submitted
 
 
 def work(order: workload.Order) -> None:
     fault = order.settings["fault"]
     for prompt in order.prompts():
-        remote_job_id = asked(order, "", f'{{"prompt": "{prompt}"}}'.encode())
-        if fault == "sent twice":
-            remote_job_id = asked(order, "", f'{{"prompt": "{prompt}"}}'.encode())
-        if fault == "died":
-            sys.exit("it died")
+        remote_job_id = submitted(order, prompt)
         for _ in range({"looked once": 1, "looked thrice": 3}.get(fault, 2)):
             asked(order, f"/{remote_job_id}")
     # until it is killed

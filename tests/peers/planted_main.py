@@ -25,11 +25,7 @@ def work(order: workload.Order) -> None:
     fault = order.settings["fault"]
     with psycopg.connect(order.database_url, autocommit=True) as connection:
         for prompt in order.prompts():
-            remote_job_id = asked(order, "", f'{{"prompt": "{prompt}"}}'.encode())
-            if fault == "sent twice":
-                remote_job_id = asked(order, "", f'{{"prompt": "{prompt}"}}'.encode())
-            if fault == "died":
-                sys.exit("it died")
+            remote_job_id = submitted(order, prompt)
             if fault != "unsaved":
                 connection.execute(SAVE, (remote_job_id, prompt))
             asked(order, f"/{remote_job_id}")
@@ -38,6 +34,17 @@ def work(order: workload.Order) -> None:
                 connection.execute(DONE, (prompt,))
         # until it is killed
         sys.stdin.read()
+
+
+def submitted(order: workload.Order, prompt: str) -> str:
+    """The remote job's id, unless it is told to end."""
+    fault = order.settings["fault"]
+    remote_job_id = asked(order, "", f'{{"prompt": "{prompt}"}}'.encode())
+    if fault == "sent twice":
+        remote_job_id = asked(order, "", f'{{"prompt": "{prompt}"}}'.encode())
+    if fault == "died":
+        sys.exit("it died")
+    return remote_job_id
 
 
 def asked(order: workload.Order, path: str, body: bytes | None = None) -> str:

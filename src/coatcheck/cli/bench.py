@@ -47,6 +47,8 @@ def bench(
             f"--renders: expected at most {limit - needed + scale.renders}, the limit of open files, got {scale.renders}",
             next="raise the limit, or name other measurements: polled renders are no open files",
         )
+    if quick:
+        say("quick: the sizes are small, and the figures only show that it works")
     # what is measured in this process has a worker's pace, too
     collect_seldom()
     show(run(names, scale=scale, database_url=database_url, telling=say), scale, as_json=as_json)

@@ -152,7 +152,7 @@ class DevPostgres:
         version = programs.major_version()
         if self._bin_dir is None and version != self._asked:
             raise Refused(
-                f"expected PostgreSQL {self._asked}, got {version} in {programs.binaries.bin_dir}",
+                f"expected an embedded PostgreSQL {self._asked}, got {version} in {programs.binaries.bin_dir}",
                 next=f"set COATCHECK_DATABASE_URL to a database of your own, or {install('demo')}",
             )
         return Cluster(
