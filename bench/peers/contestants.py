@@ -23,6 +23,8 @@ class Contestant:
     done: str
     saved: str
     remark: str = ""
+    fetches: bool = False
+    """Whether it also fetches outputs, which is no request of the workflow."""
 
     @property
     def is_ours(self) -> bool:
@@ -41,6 +43,7 @@ def _coatcheck(name: str, *, tenants: int = 1, delivers: bool = False, remark: s
         done=_DELIVERED if delivers else _SUCCEEDED,
         saved="select count(distinct remote_job_id) from coatcheck.operations",
         remark=remark,
+        fetches=delivers,
     )
 
 

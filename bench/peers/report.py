@@ -179,7 +179,7 @@ def _notes(competition: Competition, where: Mapping[str, Any], what: Mapping[str
             yield f"{standing.contestant.name} against the floor: {speed(standing) / competition.floor_per_second:.3f}"
     for standing in competition.standings:
         alone = competition.alone(ours=standing.contestant.is_ours)
-        if alone is not None and speed(standing):
+        if alone is not None and speed(standing) and not standing.contestant.fetches:
             yield f"{standing.contestant.name} against its requests alone: {speed(standing) / alone.per_second:.2f}"
     for part in (where, what):
         yield ", ".join(f"{name} {value}" for name, value in part.items() if name != "postgresql_settings")

@@ -71,8 +71,8 @@ def test_nothing_is_touched_before_the_first_write_and_nothing_left_after_a_disc
     assert final_objects(tmp_path) == []
 
 
-class Held:
-    """Holds an os call of the sink until it is let go."""
+class Stuck:
+    """An os call of the sink that ends only when it is freed."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
         self._real = getattr(os, name)
@@ -85,13 +85,13 @@ class Held:
         return self._real(*arguments, **named)
 
 
-@pytest.mark.parametrize(("held", "body"), [("write", BODY), ("fsync", BODY), ("write", SMALL), ("fsync", SMALL)])
+@pytest.mark.parametrize(("stuck", "body"), [("write", BODY), ("fsync", BODY), ("write", SMALL), ("fsync", SMALL)])
 def test_a_discard_waits_for_what_a_cancelled_caller_left_running(
-    held: str, body: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    stuck: str, body: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A descriptor closed under a running write could by then name another file."""
     tmp_path.joinpath(INCOMING).mkdir()
-    call = Held(monkeypatch, held)
+    call = Stuck(monkeypatch, stuck)
 
     async def story() -> None:
         upload: FileUpload = FileSink(tmp_path, seams=Seams.real()).begin(PLACE)
@@ -111,7 +111,7 @@ def test_a_discard_waits_for_what_a_cancelled_caller_left_running(
 
 def test_a_discard_goes_on_when_its_own_caller_is_cancelled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where it still waits for a thread: a worker that ends cancels what cleans up, too."""
-    call = Held(monkeypatch, "fsync")
+    call = Stuck(monkeypatch, "fsync")
 
     async def story() -> None:
         sink = FileSink(tmp_path, seams=Seams.real(), threads=1)
@@ -136,7 +136,7 @@ def test_a_call_whose_caller_was_cancelled_troubles_nobody(
     body: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is queued behind a full sink is given up with its caller; asyncio has nothing to report."""
-    call, reported = Held(monkeypatch, "write"), list[dict[str, Any]]()
+    call, reported = Stuck(monkeypatch, "write"), list[dict[str, Any]]()
 
     async def story() -> None:
         asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context))
