@@ -38,14 +38,13 @@ def test_only_dispatch_can_reach_the_post() -> None:
     assert importers("coatcheck.provider.wire") == {SPENDER}
 
 
-def test_only_the_wire_opens_a_line_and_only_http_holds_a_session() -> None:
+def test_only_the_wire_opens_a_line_and_only_http_keeps_connections() -> None:
     assert importers("coatcheck.provider.line") == {"provider/connecting.py", "provider/wire.py"}
-    assert {place for place in importers("aiohttp") if place.startswith(("provider/", "workers/"))} == {
-        "provider/http.py"
-    }
+    assert importers("coatcheck.provider.kept") == {"provider/http.py"}
+    assert not {place for place in importers("aiohttp") if place.startswith(("provider/", "workers/"))}
     assert {place for place in importers("h11") if place.startswith(("provider/", "workers/"))} == {
+        "provider/heading.py",
         "provider/reply.py",
-        "provider/wire.py",
     }
 
 

@@ -5,12 +5,14 @@ SO_LINGER(1, 0) turns each close into a reset that drops what is queued, TCP_USE
 """
 
 import asyncio
+import re
 import socket
 import ssl
 import struct
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
+from typing import Final, TypeVar
 from urllib.parse import urlsplit
 
 from coatcheck.core.evidence import Stage
@@ -18,10 +20,13 @@ from coatcheck.provider.line import Line, TlsLine
 from coatcheck.provider.progress import Progress
 from coatcheck.seams import Point, Seams, Socket
 
-_TARGETS: Final = 64
-"""Addresses that are kept: each account posts to one."""
+_ORIGINS: Final = 64
+"""Origins that are kept: each account has one."""
 _PORTS: Final = {"http": 80, "https": 443}
 _RESET_ON_CLOSE: Final = struct.pack("ii", 1, 0)
+_ABSOLUTE: Final = re.compile(r"([A-Za-z]+://[^/?#]+)([!\"$-~]*)(?:#.*)?")
+
+T = TypeVar("T")
 
 
 class NotConnectedError(Exception):
@@ -29,31 +34,37 @@ class NotConnectedError(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
-    """Where a request goes. `authority` is the Host header, `path` the request target with its query."""
+class Origin:
+    """Whom a request goes to. `authority` is the Host header."""
 
     secure: bool
     host: str
     port: int
     authority: str
-    path: str
 
 
-@lru_cache(maxsize=_TARGETS)
-def target_of(url: str) -> Target:
-    """The parts of an http or https URL; raises ValueError for any other."""
+def parted(url: str) -> tuple[Origin, str]:
+    """Whom an http or https URL names, and the request target with its query, as it is written; raises ValueError for any other URL."""
+    found = _ABSOLUTE.fullmatch(url)
+    if found is None:
+        raise ValueError("expected an absolute http or https URL")
+    target = found[2]
+    return _origin_of(found[1]), target if target.startswith("/") else f"/{target}"
+
+
+@lru_cache(maxsize=_ORIGINS)
+def _origin_of(url: str) -> Origin:
     parts = urlsplit(url)
     if parts.scheme not in _PORTS or not parts.hostname:
         raise ValueError("expected an absolute http or https URL")
     usual = _PORTS[parts.scheme]
     port = parts.port or usual
     name = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-    return Target(
+    return Origin(
         secure=parts.scheme == "https",
         host=parts.hostname,
         port=port,
         authority=name if port == usual else f"{name}:{port}",
-        path=(parts.path or "/") + (f"?{parts.query}" if parts.query else ""),
     )
 
 
@@ -65,16 +76,34 @@ def secure_context() -> ssl.SSLContext:
 
 
 async def line_to(
-    target: Target, *, until: float, limit_s: float, tls: ssl.SSLContext, seams: Seams, progress: Progress
+    origin: Origin, *, until: float, limit_s: float, tls: ssl.SSLContext, seams: Seams, progress: Progress
 ) -> Line:
-    """A line on which nothing was sent yet, ready before `until` (boottime). Raises NotConnectedError.
+    """A line on which nothing was sent yet, ready before `until` (boottime). Raises NotConnectedError."""
+
+    async def opened(fresh: Socket, address: tuple[str, int]) -> Line:
+        seams.faults.reached(Point.D6_CONNECTING)
+        await seams.connect.dial(_prepared(fresh, limit_s), address)
+        return await _line(fresh, origin=origin, tls=tls, progress=progress)
+
+    return await connected(origin, opened, until=until, seams=seams, progress=progress)
+
+
+async def connected(
+    origin: Origin,
+    opened: Callable[[Socket, tuple[str, int]], Awaitable[T]],
+    *,
+    until: float,
+    seams: Seams,
+    progress: Progress,
+) -> T:
+    """What `opened` makes of a fresh socket and an address, before `until` (boottime). Raises NotConnectedError.
 
     Addresses are tried one after the other, each for its share of the time left: as long as no byte of the request left, trying again is free.
     """
     progress.reached(Stage.RESOLVING)
     try:
         async with asyncio.timeout(until - seams.clock.boottime()):
-            addresses = await seams.connect.resolve(target.host, target.port)
+            addresses = await seams.connect.resolve(origin.host, origin.port)
     except TimeoutError:
         raise NotConnectedError("resolve_timeout") from None
     except (OSError, UnicodeError):
@@ -83,17 +112,15 @@ async def line_to(
     for position, (family, address) in enumerate(addresses):
         share = (until - seams.clock.boottime()) / (len(addresses) - position)
         progress.reached(Stage.CONNECTING)
-        seams.faults.reached(Point.D6_CONNECTING)
-        prepared = _prepared(seams.connect.socket(family), limit_s)
+        fresh = seams.connect.socket(family)
         try:
             async with asyncio.timeout(share):
-                await seams.connect.dial(prepared, address)
-                return await _opened(prepared, target=target, tls=tls, progress=progress)
+                return await opened(fresh, address)
         except OSError as error:
-            prepared.close()
+            fresh.close()
             cause = _cause(error)
         except BaseException:
-            prepared.close()
+            fresh.close()
             raise
     raise NotConnectedError(cause)
 
@@ -105,13 +132,13 @@ def _prepared(fresh: Socket, limit_s: float) -> Socket:
     return fresh
 
 
-async def _opened(prepared: Socket, *, target: Target, tls: ssl.SSLContext, progress: Progress) -> Line:
+async def _line(dialled: Socket, *, origin: Origin, tls: ssl.SSLContext, progress: Progress) -> Line:
     """The line over a connected socket."""
-    if not target.secure:
+    if not origin.secure:
         progress.reached(Stage.CONNECTED)
-        return Line(prepared)
+        return Line(dialled)
     progress.reached(Stage.TLS)
-    line = TlsLine(prepared, tls, target.host)
+    line = TlsLine(dialled, tls, origin.host)
     await line.handshake()
     progress.reached(Stage.CONNECTED)
     return line

@@ -8,22 +8,14 @@ reset. Only `workers/dispatch` calls `post`, and a test counts the callers.
 import asyncio
 import ssl
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Final
-
-import h11
 
 from coatcheck.core.evidence import Exchange, Request, Stage
-from coatcheck.provider.connecting import NotConnectedError, Target, line_to, target_of
+from coatcheck.provider.connecting import NotConnectedError, Origin, line_to, parted
+from coatcheck.provider.heading import fields
 from coatcheck.provider.line import Line
 from coatcheck.provider.progress import Progress
-from coatcheck.provider.reply import HEAD_LIMIT, ReplyReader
+from coatcheck.provider.reply import ReplyReader
 from coatcheck.seams import Point, Seams
-
-_HEADS: Final = 64
-"""Heads that are kept: one for each account that this process dispatches for is enough."""
-_NO_LENGTH: Final = b"0\r\n\r\n"
-_ANY_POST: Final = h11.Request(method="POST", target="/", headers=[("Host", "any"), ("Connection", "close")])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,13 +63,13 @@ async def _course(
 ) -> None:
     end_by = window.end_by(seams.clock.boottime())
     try:
-        target = target_of(request.url)
-        message = _message(request, target)
-    except (ValueError, h11.LocalProtocolError):
+        origin, target = parted(request.url)
+        message = _message(request, origin, target)
+    except ValueError:
         raise _EndedError("bad_request") from None
     until = min(window.send_by, end_by)
-    line = await line_to(target, until=until, limit_s=window.limit_s, tls=tls, seams=seams, progress=progress)
-    reader = ReplyReader(_posted(), progress)
+    line = await line_to(origin, until=until, limit_s=window.limit_s, tls=tls, seams=seams, progress=progress)
+    reader = ReplyReader("POST", progress)
     try:
         leg = _Leg(
             line=line,
@@ -93,30 +85,17 @@ async def _course(
         line.close()
 
 
-def _message(request: Request, target: Target) -> bytes:
+def _message(request: Request, origin: Origin, target: str) -> bytes:
     """Head and body as they go over the line. The body is the request's, byte for byte."""
     if request.method != "POST":
         raise ValueError("expected a POST")
-    return b"%b%d\r\n\r\n%b" % (_head(target, request.headers), len(request.body), request.body)
-
-
-@lru_cache(maxsize=_HEADS)
-def _head(target: Target, headers: tuple[tuple[str, str], ...]) -> bytes:
-    """The head as far as the body's length, checked and written by h11. It is the same for each POST of an account whose service repeats nothing."""
-    if any(name.lower() == "transfer-encoding" for name, _ in headers):
-        raise ValueError("expected a body that is framed by its length")
-    named = [("Host", target.authority), *headers, ("Connection", "close"), ("Content-Length", "0")]
-    written = h11.Connection(h11.CLIENT).send(h11.Request(method="POST", target=target.path, headers=named))
-    if not written.endswith(_NO_LENGTH):
-        raise ValueError("expected a head that ends with the length")
-    return written.removesuffix(_NO_LENGTH)
-
-
-def _posted() -> h11.Connection:
-    """A connection that reads the reply to a POST. What h11 counts as sent is not what is sent: it judges a reply by the method alone."""
-    connection = h11.Connection(h11.CLIENT, max_incomplete_event_size=HEAD_LIMIT)
-    connection.send(_ANY_POST)
-    return connection
+    head = fields(origin, request.headers, is_last=True)
+    return b"POST %b HTTP/1.1\r\n%bContent-Length: %d\r\n\r\n%b" % (
+        target.encode(),
+        head,
+        len(request.body),
+        request.body,
+    )
 
 
 class _Leg:
@@ -151,7 +130,7 @@ class _Leg:
             if self._reader.over:
                 return
             said = self._say()
-            if not heard and not said:
+            if not heard and not (said and self._owing):
                 await self._ready()
 
     @property
