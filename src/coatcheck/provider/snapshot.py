@@ -37,21 +37,22 @@ def read_snapshot(body: object, *, remote_job_id: RemoteJobId, words: Mapping[st
     """The snapshot in a JSON value, or why there is none. `words` are the known status words, in lower case."""
     if isinstance(body, Unreadable):
         return Nonsense(kind="malformed", detail=body.cause)
-    named = at(body, ("id",))
-    if not isinstance(named, str):
+    named: dict[str, object] = body if isinstance(body, dict) else {}
+    told_id = named.get("id")
+    if not isinstance(told_id, str):
         return Nonsense(kind="malformed", detail="id")
-    if named != remote_job_id:
+    if told_id != remote_job_id:
         return Nonsense(kind="wrong_id", detail="id")
-    status = plain_text(at(body, ("status",)), STATUS_LIMIT)
+    status = plain_text(named.get("status"), STATUS_LIMIT)
     if status is None:
         return Nonsense(kind="malformed", detail="status")
-    outputs = at(body, ("outputs",))
+    outputs = named.get("outputs")
     listed = outputs if isinstance(outputs, list) else []
     if len(listed) > OUTPUT_LIMIT:
         # Taking the first hundred would lose paid outputs without a trace; an incident is seen.
         return Nonsense(kind="malformed", detail="too_many_outputs")
     usable = _outputs(listed)
-    told_at = at(body, ("created_at",))
+    told_at = named.get("created_at")
     created_at = read_instant(told_at)
     return Snapshot(
         remote_job_id=remote_job_id,
@@ -59,11 +60,11 @@ def read_snapshot(body: object, *, remote_job_id: RemoteJobId, words: Mapping[st
         render_state=words.get(status.lower()),
         outputs=usable,
         unusable_count=len(listed) - len(usable),
-        error_code=_error_code(at(body, ("error", "code"))),
-        credits=_credits(at(body, ("credits",))),
+        error_code=_error_code(at(named.get("error"), ("code",))),
+        credits=_credits(named.get("credits")),
         created_at=created_at,
         is_creation_unreadable=told_at is not None and created_at is None,
-        reference=plain_text(at(body, ("client_reference",)), REFERENCE_LIMIT),
+        reference=plain_text(named.get("client_reference"), REFERENCE_LIMIT),
     )
 
 
@@ -121,12 +122,14 @@ def _error_code(value: object) -> str | None:
 
 def _credits(value: object) -> Credits | None:
     """The accounting, or None if any of it is odd: half of a nonsensical account would be believed as a charge."""
-    charged = _amount(at(value, ("charged",)))
-    refunded = at(value, ("refunded",))
+    if not isinstance(value, dict):
+        return None
+    charged = _amount(value.get("charged"))
+    refunded = value.get("refunded")
     returned = Decimal(0) if refunded is None else _amount(refunded)
     if charged is None or returned is None or returned > charged:
         return None
-    return Credits(charged=charged, refunded=returned, unit=plain_text(at(value, ("unit",)), UNIT_LIMIT))
+    return Credits(charged=charged, refunded=returned, unit=plain_text(value.get("unit"), UNIT_LIMIT))
 
 
 def _amount(value: object) -> Decimal | None:
