@@ -89,4 +89,4 @@ def test_a_service_without_a_list_finds_nothing_and_says_nothing_about_the_job()
 def test_a_service_that_is_down_says_nothing_about_the_job(sim: ThreadedService) -> None:
     lost(sim)
     sim.stop()
-    assert find(sim) == Transient(cause="unreachable")
+    assert find(sim) == Transient(cause="refused")

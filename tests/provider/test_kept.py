@@ -1,6 +1,7 @@
 """Connections that are kept for the next look: which may be asked again, which not, and that what comes unasked is nobody's answer."""
 
 import asyncio
+import socket
 from collections.abc import Iterator
 from unittest import mock
 
@@ -9,9 +10,10 @@ import uvloop
 
 from coatcheck.core.evidence import Exchange, Request
 from coatcheck.provider.http import Gets
+from coatcheck.provider.kept import Connection
 from coatcheck.seams import Seams
 from provider.certificates import server_side, trusting
-from provider.rawserver import Peer, Play, RawServer, reply_of
+from provider.rawserver import PATIENCE_S, Peer, Play, RawServer, reply_of
 from provider.sending import TLS
 
 JOB, OTHER = b'{"id":"job-1","status":"rendering"}', b'{"id":"job-2","status":"succeeded"}'
@@ -116,9 +118,108 @@ def test_what_comes_unasked_is_nobodys_answer(runner: asyncio.Runner) -> None:
         async with server, Gets(tls=TLS, seams=Seams.real()) as gets:
             await look(gets, server)
             unasked.set()
-            await server.idle()
+            with mock.patch("coatcheck.provider.kept.KEEP_S", 3600):
+                await server.idle()
             assert (await look(gets, server)).body == JOB
             assert gets_of(server) == [1, 1]
+
+    runner.run(run())
+
+
+def test_what_came_unasked_and_unseen_is_nobodys_answer(runner: asyncio.Runner) -> None:
+    """The event loop had no turn to see it before somebody asked."""
+
+    async def run() -> None:
+        with socket.create_server(("127.0.0.1", 0)) as listening:
+            listening.settimeout(PATIENCE_S)
+            request = Request(method="GET", url=f"http://127.0.0.1:{listening.getsockname()[1]}/jobs/1")
+            async with Gets(tls=TLS, seams=Seams.real()) as gets:
+                for _ in range(2):
+                    look = asyncio.ensure_future(gets.get(request, timeout_s=10))
+                    peer, _ = await asyncio.to_thread(listening.accept)
+                    with peer:
+                        await asyncio.to_thread(peer.recv, 65536)
+                        peer.sendall(OK)
+                        assert (await look).body == JOB
+                        # no turn of the loop between this and what is asked next
+                        peer.sendall(UNASKED)
+
+    runner.run(run())
+
+
+class Tap(asyncio.Transport):
+    """Remembers whether it is read from."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+
+    def write(self, data: object) -> None:
+        pass
+
+    def pause_reading(self) -> None:
+        self.calls.append("pause")
+
+    def resume_reading(self) -> None:
+        self.calls.append("resume")
+
+
+def test_who_says_more_than_is_heard_has_to_wait(runner: asyncio.Runner) -> None:
+    async def run() -> None:
+        with socket.socket() as unused:
+            connection, tap = Connection(unused), Tap()
+            connection.connection_made(tap)
+            connection.ask(b"GET / HTTP/1.1\r\n\r\n")
+            connection.data_received(b"1")
+            assert tap.calls == []
+            connection.data_received(b"2")
+            assert [await connection.receive(), await connection.receive()] == [b"1", b"2"]
+            assert tap.calls == ["pause"]
+            third = asyncio.ensure_future(connection.receive())
+            await asyncio.sleep(0)
+            assert tap.calls == ["pause", "resume"]
+            connection.data_received(b"3")
+            assert await third == b"3"
+            assert connection.rest()
+
+    runner.run(run())
+
+
+def test_a_connection_with_something_left_to_hear_is_not_kept(runner: asyncio.Runner) -> None:
+    async def run() -> None:
+        with socket.socket() as unused:
+            connection = Connection(unused)
+            connection.connection_made(Tap())
+            connection.ask(b"GET / HTTP/1.1\r\n\r\n")
+            connection.data_received(OK)
+            connection.data_received(UNASKED)
+            assert await connection.receive() == OK
+            assert not connection.rest()
+
+    runner.run(run())
+
+
+@pytest.mark.parametrize("is_secure", [False, True], ids=["clear", "tls"])
+@pytest.mark.parametrize("was_asked", [False, True], ids=["fresh", "kept"])
+def test_a_look_that_is_given_up_at_any_turn_leaves_nothing_behind(
+    runner: asyncio.Runner, is_secure: bool, was_asked: bool
+) -> None:
+    """Neither a watched descriptor, which whoever gets its number next would not hear through, nor a connection."""
+
+    async def run() -> None:
+        async with RawServer(saying(OK), tls=server_side() if is_secure else None) as server:
+            turns, is_over = 0, False
+            while not is_over:
+                async with Gets(tls=trusting(), seams=Seams.real()) as gets:
+                    if was_asked:
+                        await look(gets, server)
+                    given_up = asyncio.ensure_future(look(gets, server))
+                    for _ in range(turns):
+                        await asyncio.sleep(0)
+                    is_over = given_up.done()
+                    given_up.cancel()
+                    await asyncio.wait([given_up])
+                    assert (await look(gets, server)).body == JOB, turns
+                turns += 1
 
     runner.run(run())
 

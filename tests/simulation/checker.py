@@ -319,9 +319,15 @@ async def read_by_others(
 
 
 def unsettled(operations: Iterable[Row], outbox: Iterable[Row], deliveries: Iterable[Row]) -> Iterator[str]:
-    """What is still owed: no operation waits for a dispatch, a decision, a final state or a delivery, unless a person is told of it."""
+    """What is still owed: no operation waits for a dispatch, a decision, a final state or a delivery, unless a person is told of it.
+
+    Neither is a lease open: what a killed worker had in hand comes back when it ends, also of an operation that is over.
+    """
     lanes = {(row["operation_id"], row["lane"]): row for row in outbox}
     known = {row["operation_id"]: row for row in operations}
+    for row in lanes.values():
+        if row["leased_by"] is not None:
+            yield f"lane {row['lane']} is leased by {row['leased_by']}"
     for operation in known.values():
         name = f"{operation['operation_key']} is {operation['phase']}, {operation['render_state']}, {operation['delivery_state']}"
         course = lanes.get((operation["operation_id"], 0))

@@ -243,6 +243,10 @@ def output_owed(book: BookOfOne) -> None:
     book.outputs[0]["state"] = "failed"
 
 
+def lease_open(book: BookOfOne) -> None:
+    book.lane(0, leased_by="worker")
+
+
 PLANTS: dict[str, tuple[Plant, ...]] = {
     "_strangers": (posted_by_nobody, posted_without_marks),
     "_posts": (posted_again, created_by_the_rejected, created_twice),
@@ -269,5 +273,5 @@ PLANTS: dict[str, tuple[Plant, ...]] = {
 }
 AT_REST: dict[str, tuple[Plant, ...]] = {
     "spooled": (reply_left_on_the_disk,),
-    "unsettled": (doubt_undecided, render_unseen, output_owed),
+    "unsettled": (doubt_undecided, render_unseen, output_owed, lease_open),
 }

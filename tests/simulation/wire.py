@@ -101,12 +101,14 @@ class SimSocket:
         self._hand_over(bytes(data[:count]))
         return count
 
-    def recv(self, limit: int) -> bytes:
+    def recv(self, limit: int, flags: int = 0) -> bytes:
         check_alive()
         if self.closed:
             raise OSError(errno.EBADF, "closed")
         if self.inbox:
             data = bytes(self.inbox[:limit])
+            if flags & socket.MSG_PEEK:
+                return data
             del self.inbox[:limit]
             if self.peer is not None:
                 self.peer._has_room()

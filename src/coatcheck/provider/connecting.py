@@ -24,7 +24,7 @@ _ORIGINS: Final = 64
 """Origins that are kept: each account has one."""
 _PORTS: Final = {"http": 80, "https": 443}
 _RESET_ON_CLOSE: Final = struct.pack("ii", 1, 0)
-_ABSOLUTE: Final = re.compile(r"([A-Za-z]+://[^/?#]+)([!\"$-~]*)(?:#.*)?")
+_ABSOLUTE: Final = re.compile(r"([A-Za-z]+://[!\"$-.0->@-~]+)([!\"$-~]*)(?:#.*)?")
 
 T = TypeVar("T")
 

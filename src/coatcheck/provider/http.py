@@ -8,7 +8,7 @@ import asyncio
 import ssl
 from collections.abc import Coroutine
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from coatcheck.core.evidence import Exchange, Request, Stage
 from coatcheck.provider.connecting import NotConnectedError, Origin, connected, parted
@@ -78,12 +78,14 @@ class Session:
     async def _connected(self, origin: Origin, until: float, progress: Progress) -> Connection:
         async def opened(fresh: Socket, address: tuple[str, int]) -> Connection:
             await self._seams.connect.dial(fresh, address)
-            _, connection = await asyncio.get_running_loop().create_connection(
-                Connection,
-                sock=fresh,
-                ssl=self._tls if origin.secure else None,
-                server_hostname=origin.host if origin.secure else None,
-            )
+            loop = asyncio.get_running_loop()
+            clear, connection = await loop.create_connection(lambda: Connection(fresh), sock=fresh)
+            if origin.secure:
+                progress.reached(Stage.TLS)
+                # not by create_connection, which leaves the socket watched when it is cancelled while TLS begins
+                secure = await loop.start_tls(clear, connection, self._tls, server_hostname=origin.host)
+                connection.secured(cast("asyncio.Transport", secure))
+            progress.reached(Stage.CONNECTED)
             return connection
 
         return await connected(origin, opened, until=until, seams=self._seams, progress=progress)

@@ -4,29 +4,38 @@ Bytes that come while nobody asks are no answer to anything: they end the connec
 """
 
 import asyncio
-from collections import defaultdict
+import socket
 from typing import Final, cast
 
 from coatcheck.provider.connecting import Origin
-from coatcheck.seams import Clock, wake
+from coatcheck.seams import Clock, Socket, wake
 
 KEEP_S: Final = 15.0
 """Seconds for which a connection waits for its next request at least, and twice that at most. Usual servers wait for 5 to 75."""
 
 
 class Connection(asyncio.Protocol):
-    """One connection, as `loop.create_connection(Connection, ...)` makes it."""
+    """One connection, as `loop.create_connection(lambda: Connection(dialled), sock=dialled)` makes it."""
 
-    __slots__ = ("_arrived", "_gone", "_is_asked", "_transport", "_waiting", "is_open", "is_orderly")
+    __slots__ = (
+        *("_arrived", "_gone", "_is_asked", "_is_paused", "_socket", "_transport", "_waiting"),
+        *("is_open", "is_orderly"),
+    )
 
-    def __init__(self) -> None:
+    def __init__(self, dialled: Socket) -> None:
+        self._socket = dialled
         self._arrived: list[bytes] = []
         self._gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._is_asked = False
+        self._is_paused = False
         self._waiting: asyncio.Future[None] | None = None
         self.is_open = True
         self.is_orderly = True
-        """Whether its end, if it has ended, was the other side's will."""
+        """Whether its end, if it has ended, was not a reset."""
+
+    def secured(self, transport: asyncio.Transport) -> None:
+        """From now on it speaks through TLS."""
+        self._transport = transport
 
     def ask(self, head: bytes) -> None:
         """Send a request; `receive` brings what is said to it, until `rest`. All of it goes out sooner or later, unless the connection ends."""
@@ -34,8 +43,11 @@ class Connection(asyncio.Protocol):
         self._transport.write(head)
 
     async def receive(self) -> bytes:
-        """What came in; empty at the end."""
+        """What came in; empty at the end. A piece is held back, and no more, until this one is asked for."""
         if not self._arrived and self.is_open:
+            if self._is_paused:
+                self._is_paused = False
+                self._transport.resume_reading()
             self._waiting = asyncio.get_running_loop().create_future()
             await self._waiting
         return self._arrived.pop(0) if self._arrived else b""
@@ -44,6 +56,16 @@ class Connection(asyncio.Protocol):
         """Nobody asks any more; whether somebody may ask again."""
         self._is_asked = False
         return self.is_open and not self._arrived
+
+    def is_silent(self) -> bool:
+        """Whether nothing came since, also nothing that the event loop has not seen yet: it would be taken for the answer to what is asked next."""
+        try:
+            self._socket.recv(1, socket.MSG_PEEK)
+        except BlockingIOError:
+            return self.is_open
+        except OSError:
+            return False
+        return False
 
     def close(self) -> None:
         """End it now; nothing more is sent or received."""
@@ -60,11 +82,14 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """As asyncio says."""
-        if self._is_asked:
-            self._arrived.append(data)
-            self._wake()
-        else:
+        if not self._is_asked:
             self.close()
+            return
+        self._arrived.append(data)
+        if len(self._arrived) > 1 and not self._is_paused:
+            self._is_paused = True
+            self._transport.pause_reading()
+        self._wake()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """As asyncio says."""
@@ -82,17 +107,18 @@ class Keeper:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._idle: defaultdict[Origin, list[tuple[float, Connection]]] = defaultdict(list)
+        self._idle: dict[Origin, list[tuple[float, Connection]]] = {}
         self._sweeping: asyncio.TimerHandle | None = None
         self._is_over = False
 
     def take(self, origin: Origin) -> Connection | None:
         """The one that was used last, so that those that are not needed grow old."""
-        idle = self._idle[origin]
+        idle = self._idle.get(origin)
         while idle:
             _, connection = idle.pop()
-            if connection.is_open:
+            if connection.is_silent():
                 return connection
+            connection.close()
         return None
 
     def keep(self, origin: Origin, connection: Connection) -> None:
@@ -100,7 +126,7 @@ class Keeper:
         if self._is_over:
             connection.close()
             return
-        self._idle[origin].append((self._clock.boottime(), connection))
+        self._idle.setdefault(origin, []).append((self._clock.boottime(), connection))
         if self._sweeping is None:
             self._sweeping = asyncio.get_running_loop().call_later(KEEP_S, self._sweep)
 

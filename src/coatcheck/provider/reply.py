@@ -15,12 +15,16 @@ from coatcheck.provider.progress import Progress
 
 BODY_LIMIT: Final = 1024 * 1024
 """Bytes of the longest body, as sent and as decoded."""
+INTERIM_LIMIT: Final = 16
+"""Interim replies before the reply. Usual services send one at most."""
+FRAMED_LIMIT: Final = 8 * 1024 * 1024
+"""Bytes of all that is read of a reply: a body of the longest length in chunks of one byte has seven of these."""
 
 
 class ReplyReader:
     """Turns received bytes into progress: `ReplyReader("POST", progress)`. What was sent of the request is of no matter here, only its method is."""
 
-    __slots__ = ("_awaited", "_end", "_head", "_judge", "_method", "_progress", "_surplus")
+    __slots__ = ("_awaited", "_end", "_head", "_interim_count", "_judge", "_method", "_progress", "_surplus")
 
     def __init__(self, method: str, progress: Progress) -> None:
         self._method = method
@@ -30,6 +34,7 @@ class ReplyReader:
         self._head: PlainHead | None = None
         """Where it is of the plainest form there is no judge, and so many bytes of the body are still awaited."""
         self._awaited = 0
+        self._interim_count = 0
         self._surplus = False
 
     @property
@@ -50,10 +55,12 @@ class ReplyReader:
         """Take what was received; never empty."""
         if self._head is None and self._judge is None:
             data = self._begun(data)
-        if self._judge is not None:
-            self._judged(data, self._judge)
-        else:
+        if self._judge is None:
             self._counted(data)
+        elif self._progress.bytes_received > FRAMED_LIMIT:
+            self._progress.failed("too_large")
+        else:
+            self._judged(data, self._judge)
 
     def end(self, cause: str, *, orderly: bool) -> None:
         """The other side ended the connection. `cause` is the failure's word if the reply is not whole by that."""
@@ -94,6 +101,9 @@ class ReplyReader:
         """One event of h11; False when it wants more bytes."""
         match judge.next_event():
             case h11.InformationalResponse():
+                self._interim_count += 1
+                if self._interim_count > INTERIM_LIMIT:
+                    self._progress.failed("malformed_reply")
                 return True
             case h11.Response(status_code=status, headers=headers):
                 named = tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in headers)

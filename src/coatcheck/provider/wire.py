@@ -120,6 +120,7 @@ class _Leg:
         self._end_by = end_by
         self._clock = seams.clock
         self._faults = seams.faults
+        self._sleep = seams.sleep
         self._broken: str | None = None
 
     async def run(self) -> None:
@@ -130,7 +131,10 @@ class _Leg:
             if self._reader.over:
                 return
             said = self._say()
-            if not heard and not (said and self._owing):
+            if heard:
+                # who says much does not keep everybody else from their turn
+                await self._sleep(0)
+            elif not (said and self._owing):
                 await self._ready()
 
     @property
