@@ -3,6 +3,7 @@
 import asyncio
 import gzip
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -58,6 +59,27 @@ def test_nothing_but_a_get_can_be_sent(method: str) -> None:
             return len(server.peers)
 
     assert asyncio.run(run()) == 0
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"url": "ftp://127.0.0.1/"},
+        {"url": "http:///jobs"},
+        {"url": "http://127.0.0.1\n.example/jobs"},
+        {"url": "http://127.0.0.1/a b"},
+        {"headers": (("X", "a\r\nY: b"),)},
+        {"headers": (("Content-Length", "9"),)},
+    ],
+    ids=["scheme", "host", "newline", "space", "split", "length"],
+)
+def test_what_cannot_be_said_in_one_request_is_not_sent(change: dict[str, Any]) -> None:
+    async def run() -> tuple[Exchange, int]:
+        async with RawServer(answering(OK)) as server, Gets(tls=TLS, seams=Seams.real()) as gets:
+            return await gets.get(replace(looking_at(server.url), **change), timeout_s=5), len(server.peers)
+
+    exchange, peers = asyncio.run(run())
+    assert (exchange.failure, exchange.bytes_received, peers) == ("bad_request", 0, 0)
 
 
 def test_a_redirect_is_an_answer_and_not_an_errand() -> None:

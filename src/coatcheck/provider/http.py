@@ -52,16 +52,17 @@ class Session:
             await self._course(request, self._keeper, until, progress)
         except NotConnectedError as failure:
             progress.failed(str(failure))
-        except ValueError:
-            progress.failed("bad_request")
         except TimeoutError:
             progress.failed("timeout")
         return progress.exchange()
 
     async def _course(self, request: Request, keeper: Keeper, until: float, progress: Progress) -> None:
-        """Send it and read the reply. Raises NotConnectedError, TimeoutError, and ValueError for what cannot be sent."""
-        origin, target = parted(request.url)
-        head = _head(request, origin, target)
+        """Send it and read the reply. Raises NotConnectedError, also for what cannot be sent, and TimeoutError."""
+        try:
+            origin, target = parted(request.url)
+            head = _head(request, origin, target)
+        except ValueError:
+            raise NotConnectedError("bad_request") from None
         connection = keeper.take(origin) or await self._connected(origin, until, progress)
         reader = ReplyReader(request.method, progress)
         await self._asked(connection, head, reader, until, progress)
