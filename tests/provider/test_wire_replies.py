@@ -3,7 +3,6 @@
 import asyncio
 import gzip
 import os
-from contextlib import suppress
 from dataclasses import replace
 from itertools import product
 
@@ -12,7 +11,6 @@ import pytest
 from coatcheck.core.events import Accepted, Doubted, FailedWithId, Rejected
 from coatcheck.core.evidence import Exchange, Request, Stage
 from coatcheck.core.operation import RemoteJobId
-from coatcheck.provider.reply import FRAMED_LIMIT, INTERIM_LIMIT
 from coatcheck.seams import Point, Seams
 from provider.rawserver import Peer, Play, RawServer, answering, reply_of
 from provider.sending import DISPATCH, Posted, Recorder, not_sent, request_to, send, watched
@@ -210,47 +208,6 @@ def test_interim_replies_are_not_the_reply() -> None:
     result = posted(answering(interim + ACCEPTED))
     assert result.reply == Accepted(dispatch_id=DISPATCH, remote_job_id=ID)
     assert result.exchange.status == 202
-
-
-def test_interim_replies_without_end_are_no_answer() -> None:
-    async def play(peer: Peer) -> None:
-        await peer.request()
-        gone = asyncio.ensure_future(peer.gone())
-        while not gone.done():
-            with suppress(ConnectionError):
-                await peer.send(b"HTTP/1.1 102 Processing\r\n\r\n" * 100)
-            await asyncio.wait([gone], timeout=0.001)
-
-    assert posted(play).reply == Doubted(dispatch_id=DISPATCH, cause="malformed_reply")
-    assert posted(answering(b"HTTP/1.1 102 Processing\r\n\r\n" * INTERIM_LIMIT + ACCEPTED)).exchange.complete
-
-
-def test_a_body_whose_chunks_tell_more_than_they_bring_is_not_read_on() -> None:
-    async def play(peer: Peer) -> None:
-        await peer.request()
-        await peer.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
-        gone = asyncio.ensure_future(peer.gone())
-        while not gone.done():
-            with suppress(ConnectionError):
-                await peer.send(b"1;" + b"x" * 60_000 + b"\r\n \r\n")
-            await asyncio.wait([gone], timeout=0.001)
-
-    result = posted(play)
-    assert result.reply == Doubted(dispatch_id=DISPATCH, cause="too_large")
-    assert result.exchange.bytes_received < 2 * FRAMED_LIMIT
-
-
-def test_others_have_their_turn_while_a_long_reply_comes_in() -> None:
-    turns: list[float] = []
-
-    async def pausing(seconds: float) -> None:
-        turns.append(seconds)
-        await asyncio.sleep(seconds)
-
-    long = reply_of(b'{"job_id":"job-1","x":"%b"}' % (b"x" * 900_000))
-    result = posted(answering(long), seams=replace(Seams.real(), sleep=pausing))
-    assert result.reply == Accepted(dispatch_id=DISPATCH, remote_job_id=ID)
-    assert set(turns) == {0}
 
 
 def test_an_interim_reply_alone_is_no_answer() -> None:
