@@ -47,6 +47,7 @@ def test_it_goes_out_as_it_is_and_the_answer_comes_back(method: str) -> None:
     head, _, body = sent.partition(b"\r\n\r\n")
     assert head.startswith(f"{method} /jobs/1/cancel HTTP/1.1\r\n".encode())
     assert body == b""
+    assert (b"\r\nContent-Length: 0" in head) is (method == "POST")
     assert exchange.status == 202
 
 

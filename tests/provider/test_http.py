@@ -47,7 +47,9 @@ def test_the_path_is_sent_as_it_is_written() -> None:
             await gets.get(Request(method="GET", url=url), timeout_s=5)
             return bytes(server.peers[0].received)
 
-    assert asyncio.run(run()).startswith(b"GET /jobs/a%2Fb%2E%2E%3F%23%25?wait=1 HTTP/1.1\r\n")
+    sent = asyncio.run(run())
+    assert sent.startswith(b"GET /jobs/a%2Fb%2E%2E%3F%23%25?wait=1 HTTP/1.1\r\n")
+    assert b"\r\nConnection:" not in sent
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "get"])
@@ -259,6 +261,17 @@ def test_refused_and_untrusted_are_values() -> None:
     assert refused.failure == "refused"
     assert untrusted.failure == "certificate_refused"
     assert trusted.status == 200
+
+
+def test_a_certificate_for_another_name_is_refused() -> None:
+    async def run() -> Exchange:
+        async with (
+            RawServer(answering(OK), tls=server_side()) as server,
+            Gets(tls=trusting(), seams=Seams.real()) as gets,
+        ):
+            return await gets.get(looking_at(server.url.replace("localhost", "127.0.0.1")), timeout_s=5)
+
+    assert asyncio.run(run()).failure == "certificate_refused"
 
 
 def test_a_proxy_of_the_environment_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:

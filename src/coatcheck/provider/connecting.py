@@ -1,6 +1,6 @@
-"""From a URL to a line on which the first byte may be sent. Whatever goes wrong here is proof that the service got nothing.
+"""From a URL to a socket on which the first byte may be sent. Whatever goes wrong on the way to a POST's line is proof that the service got nothing.
 
-Every socket is set up before it connects so that no process, and no kernel after the process's end, delivers the request late:
+A POST's socket is set up before it connects so that no process, and no kernel after the process's end, delivers the request late:
 SO_LINGER(1, 0) turns each close into a reset that drops what is queued, TCP_USER_TIMEOUT ends a dead path.
 """
 
@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 class NotConnectedError(Exception):
-    """No line came about. The message is the failure's word: name_unknown, refused, connect_timeout, tls_failed and so on."""
+    """No connection came about. The message is the failure's word: name_unknown, refused, connect_timeout, tls_failed and so on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

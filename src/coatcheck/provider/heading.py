@@ -1,4 +1,7 @@
-"""The head of a request, checked and written by h11, and kept: but for target and length it is the same for request after request of an account."""
+"""The head of a request, checked and written by h11, and kept: but for target and length it is the same for request after request of an account.
+
+Not where a service repeats our reference: there each POST carries a reference of its own, h11 writes each.
+"""
 
 from functools import lru_cache
 from typing import Final
@@ -8,7 +11,7 @@ import h11
 from coatcheck.provider.connecting import Origin
 
 _HEADS: Final = 64
-"""Heads that are kept. An account needs two: one to post with and one to look with."""
+"""Heads that are kept. An account whose service repeats nothing needs two: one to post with and one to look with."""
 _FRAMING: Final = frozenset({"content-length", "transfer-encoding"})
 _END: Final = b"\r\n"
 

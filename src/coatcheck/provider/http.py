@@ -1,5 +1,7 @@
 """GETs: free, repeatable, held by the thousand. Their door cannot send anything else, so nothing that looks can ever spend (S9).
 
+`Session` is what they share with wishes to cancel: requests without a body.
+
 Connections are kept from one GET to the next. A GET whose connection ends before anything was said, as idle ones do, is sent once more over a new
 one, which is harmless. Redirects are not followed, and no proxy is taken from the environment. Bytes sent are not counted: a GET needs no proof.
 """

@@ -31,7 +31,7 @@ class Connection(asyncio.Protocol):
         self._waiting: asyncio.Future[None] | None = None
         self.is_open = True
         self.is_orderly = True
-        """Whether its end, if it has ended, was not a reset."""
+        """False once it was reset. An end of TLS without its notice is not told from one with it: what is read over this is JSON, whose beginning is none."""
 
     def secured(self, transport: asyncio.Transport) -> None:
         """From now on it speaks through TLS."""

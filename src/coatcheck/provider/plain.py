@@ -1,4 +1,4 @@
-"""The head of a reply in its plainest form, recognised in one step: most replies have it, and h11 takes many times as long to say the same.
+"""The head of a reply in its plainest form, recognised in one step: JSON of a known length comes so, and h11 takes six times as long for it.
 
 What is recognised here h11 reads alike (a property, tested). All else is left to h11: chunks, two lengths or none, a body that may not be
 there, interim replies, another version, bytes that are not ASCII, a head that did not come in one piece.

@@ -22,7 +22,7 @@ FRAMED_LIMIT: Final = 8 * 1024 * 1024
 
 
 class ReplyReader:
-    """Turns received bytes into progress: `ReplyReader("POST", progress)`. What was sent of the request is of no matter here, only its method is."""
+    """Turns received bytes into progress: `ReplyReader("POST", progress)`. What was sent of the request does not matter here, only its method does."""
 
     __slots__ = ("_awaited", "_end", "_head", "_interim_count", "_judge", "_method", "_progress", "_surplus")
 
@@ -136,7 +136,7 @@ class ReplyReader:
             self._progress.finished(body, framed=self._end is None)
 
 
-@lru_cache
+@lru_cache(maxsize=8)
 def _request(method: str) -> h11.Request:
     return h11.Request(method=method, target="/", headers=[("Host", "any")])
 
@@ -145,5 +145,4 @@ def _asked(method: str) -> h11.Connection:
     """A connection that reads the reply to a request. What h11 counts as sent is not what is sent: it judges a reply by the method alone."""
     connection = h11.Connection(h11.CLIENT, max_incomplete_event_size=HEAD_LIMIT)
     connection.send(_request(method))
-    connection.send(h11.EndOfMessage())
     return connection
