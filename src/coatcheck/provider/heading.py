@@ -1,6 +1,6 @@
 """The head of a request, checked and written by h11, and kept: but for target and length it is the same for request after request of an account.
 
-Not where a service repeats our reference: there each POST carries a reference of its own, h11 writes each.
+Not where a service repeats our reference: there each POST carries a reference of its own, and h11 writes each.
 """
 
 from functools import lru_cache
