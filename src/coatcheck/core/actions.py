@@ -6,6 +6,8 @@ Lane 0 is the operation's course (dispatch, observe, reconcile); lane i+1 delive
 import enum
 from dataclasses import dataclass
 
+from coatcheck.core.frozen import frozen
+
 COURSE = 0
 """The lane of the operation's course."""
 
@@ -56,7 +58,7 @@ def delivery_lane(output_index: int) -> int:
     return output_index + 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Aim:
     """Point a lane at an action, due after `delay_s` seconds."""
 
@@ -75,7 +77,7 @@ class Park:
     reason: ParkReason
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Drop:
     """The lane has nothing left to do."""
 

@@ -6,7 +6,6 @@ rest. Status and ids come from the wire alone: no body field such as `retryable`
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from http import HTTPStatus
 from types import MappingProxyType
@@ -16,6 +15,7 @@ from coatcheck.core.candidate import candidate_id
 from coatcheck.core.events import Accepted, Doubted, FailedWithId, NotSent, Rejected, Reply, Throttled
 from coatcheck.core.evidence import Exchange
 from coatcheck.core.foreign import Unreadable, at, read_json, usable_id
+from coatcheck.core.frozen import frozen
 from coatcheck.core.operation import DispatchId
 from coatcheck.core.retry_after import retry_after_s
 
@@ -53,7 +53,7 @@ STATUS_LIST: Final[Mapping[int, Verdict]] = MappingProxyType(
 """A status that is not here proves nothing: 408, 409 and 412 are met after creation, a 303 answers some creations, 5xx says all and nothing."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Rules:
     """What a service's adapter adds to the table: where ids stand, and how its delays are read. `retry_after_cap_s` in seconds."""
 

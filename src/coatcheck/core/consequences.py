@@ -1,6 +1,6 @@
 """Builds the step that a rule of `machine` names. Each function answers "what is written, and what is due next"; none decides whether."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import assert_never
 
@@ -19,6 +19,7 @@ from coatcheck.core.actions import (
     delivery_lane,
 )
 from coatcheck.core.ends import end_of
+from coatcheck.core.frozen import frozen
 from coatcheck.core.operation import (
     FINAL_RENDER_STATES,
     Operation,
@@ -44,7 +45,7 @@ LOOKUP_DELAY_S = 1.0
 """Before a service that repeats our reference is asked for it: a reply that was lost is often ahead of the job."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Setting:
     """Where a rule applies: the operation as read, the database's time, and the row of the table that was chosen."""
 

@@ -6,6 +6,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import ClassVar
 
+from coatcheck.core.frozen import frozen
 from coatcheck.core.operation import CancelAnswer, DispatchId, RemoteJobId, RenderState
 
 
@@ -44,7 +45,7 @@ class EventKind(enum.StrEnum):
 # -- the one billable POST ---------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Mark:
     """The sentence "may be sent from now on" is to be committed under the present authorisation."""
 
@@ -53,7 +54,7 @@ class Mark:
     account: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Accepted:
     """A 2xx reply named a usable `job_id`. `snapshot` is there when the reply already says how the render stands."""
 
@@ -141,7 +142,7 @@ class Repeated:
 # -- looks -------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Output:
     """One output as the service names it. The URL may be signed: never shown."""
 
@@ -161,7 +162,7 @@ class Credits:
     unit: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Waited:
     """Why the lane has been waiting, since when (the database's clock) and how often in a row."""
 
@@ -170,7 +171,7 @@ class Waited:
     count: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Snapshot:
     """What a look brought back, its id already checked. `render_state` None: a word never seen before, kept and not final."""
 

@@ -7,9 +7,10 @@ was never sent and for one that was carried out (measured, 43 fault cases).
 import enum
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
+from coatcheck.core.frozen import frozen
 from coatcheck.core.redact import redacted
 
 REQUEST_ID_LIMIT: Final = 200
@@ -44,7 +45,7 @@ class Stage(enum.StrEnum):
         return list(Stage).index(self)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Request:
     """One HTTP request as an adapter wants it sent. `headers` carry the credential: never shown."""
 
@@ -54,7 +55,7 @@ class Request:
     body: bytes = field(default=b"", repr=False)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Exchange:
     """What came of one request: the evidence, whether or not a reply arrived.
 

@@ -1,11 +1,12 @@
 """The application's durable record, as a value: three axes that are never merged (phase, render_state, delivery_state)."""
 
 import enum
-from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from typing import NewType, assert_never
 from uuid import UUID
+
+from coatcheck.core.frozen import frozen
 
 OperationId = NewType("OperationId", UUID)
 DispatchId = NewType("DispatchId", UUID)
@@ -100,7 +101,7 @@ class CancelAnswer(enum.StrEnum):
     REFUSED = "refused"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Operation:
     """One row of `operations` as it was read at `read_at` (the database's clock)."""
 

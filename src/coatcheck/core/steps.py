@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from coatcheck.core.actions import LaneChange
 from coatcheck.core.events import Credits, Output
+from coatcheck.core.frozen import frozen
 from coatcheck.core.operation import CancelAnswer, DispatchId, OperationId, Outcome, Phase, RemoteJobId, RenderState
 
 
@@ -25,7 +26,7 @@ class Incident:
     detail: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class MarkStep:
     """Commit "may be sent from now on". Guard: revision, prepared, not withdrawn, account not paused, allowance."""
 
@@ -35,7 +36,7 @@ class MarkStep:
     account: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ConcludeStep:
     """The end of a POST. The evidence is written always; the conclusion only where dispatch and phase still allow it.
 
@@ -56,7 +57,7 @@ class ConcludeStep:
     lanes: tuple[LaneChange, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SnapshotStep:
     """What a look changed. Guard: revision and remote job id. `settles`: the render is final, so the money is settled, too."""
 

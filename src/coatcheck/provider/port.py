@@ -10,10 +10,11 @@ from typing import Protocol
 
 from coatcheck.core.events import Reply, Snapshot
 from coatcheck.core.evidence import Exchange, Request
+from coatcheck.core.frozen import frozen
 from coatcheck.core.operation import CancelAnswer, DispatchId, RemoteJobId
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Seen:
     """A whole, well-formed snapshot of the job that was asked for. `retry_after_s`: when the service wants the next look, clamped."""
 

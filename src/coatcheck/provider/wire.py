@@ -7,9 +7,9 @@ reset. Only `workers/dispatch` calls `post`, and a test counts the callers.
 
 import asyncio
 import ssl
-from dataclasses import dataclass
 
 from coatcheck.core.evidence import Exchange, Request, Stage
+from coatcheck.core.frozen import frozen
 from coatcheck.provider.connecting import NotConnectedError, Origin, line_to, parted
 from coatcheck.provider.heading import fields
 from coatcheck.provider.line import Line
@@ -18,7 +18,7 @@ from coatcheck.provider.reply import ReplyReader
 from coatcheck.seams import Point, Seams
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SendWindow:
     """When the POST may begin and how long it may last.
 

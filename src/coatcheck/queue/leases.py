@@ -4,13 +4,14 @@ Every guard names the token and the holder. A lease that was lost writes nothing
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from datetime import datetime
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
 from coatcheck.core.actions import Action, ParkReason, WaitReason
 from coatcheck.core.events import Waited
+from coatcheck.core.frozen import frozen
 from coatcheck.core.operation import OperationId
 from coatcheck.queue.turns import Turns
 from coatcheck.store.db import Database, Plan, Row
@@ -37,7 +38,7 @@ class Wanted:
     reserve: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Message:
     """A leased instruction. It refers to an operation and never says unconditionally what to do with it."""
 
@@ -75,13 +76,6 @@ TOLD_LIMIT: Final = 100
 with the longest specifications are 166 kB (measured), of the 208 kB that a local socket of Linux takes."""
 TEXT_LIMIT_BYTES: Final = 1000
 """The longest specification, and the longest source of an output, that a claim tells."""
-_SHARED: Final = ("operation_id", "provider", "account", "tenant_id")
-"""What message and operation both have: of a claim's row the operation's are called so, and the message's `message_…`."""
-_COLUMNS: Final = tuple(
-    (each.name, f"message_{each.name}" if each.name in _SHARED else each.name)
-    for each in fields(Message)
-    if each.name not in ("action", "waited", "subject")
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -273,9 +267,26 @@ def _kept(rows: Sequence[Row], messages: Sequence[Message]) -> list[bool]:
 
 
 def _message(row: Row) -> Message:
-    waited = Waited(reason=row["wait_reason"], since_at=row["wait_since_at"], count=row["wait_count"])
-    told: dict[str, Any] = {name: row[column] for name, column in _COLUMNS}
-    return Message(**told, action=Action(row["action"]), waited=waited, subject=_subject(row))
+    """What message and operation both have, a claim's row calls `message_…` where it is the message's."""
+    return Message(
+        operation_id=row["message_operation_id"],
+        lane=row["lane"],
+        action=Action(row["action"]),
+        provider=row["message_provider"],
+        account=row["message_account"],
+        expected_revision=row["expected_revision"],
+        expected_remote_job_id=row["expected_remote_job_id"],
+        lease_token=row["lease_token"],
+        lease_count=row["lease_count"],
+        leased_at=row["leased_at"],
+        lease_s=row["lease_s"],
+        waited=Waited(reason=row["wait_reason"], since_at=row["wait_since_at"], count=row["wait_count"]),
+        tenant_id=row["message_tenant_id"],
+        is_suspect=row["is_suspect"],
+        is_tried=row["is_tried"],
+        has_suspects=row["has_suspects"],
+        subject=_subject(row),
+    )
 
 
 def _subject(row: Row) -> Subject | None:

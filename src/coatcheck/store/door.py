@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from coatcheck.core.actions import Aim, Drop, DropAll, LaneChange, Look, Park
 from coatcheck.core.evidence import Exchange
+from coatcheck.core.frozen import frozen
 from coatcheck.core.operation import OperationId
 from coatcheck.core.steps import ConcludeStep, DecideStep, DeliverStep, MarkStep, SnapshotStep
 from coatcheck.store.db import Database, Row
@@ -40,7 +41,7 @@ class Status(enum.StrEnum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Saved:
     """The answer to a save. `revision` is the operation's new one; `lease_token`, `held` and its `unit` come with an applied mark.
 
@@ -61,7 +62,7 @@ class Saved:
         return self.status is Status.APPLIED
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class MarkSave:
     """A mark with its windows, in seconds: until no first byte may leave, until nothing can arrive any more, the lease, a pause."""
 
@@ -72,7 +73,7 @@ class MarkSave:
     pause_s: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ConcludeSave:
     """A conclusion with its evidence and what is needed to write a vanished dispatch row anew."""
 
@@ -93,7 +94,7 @@ class ConcludeSave:
     """For how long the service asked not to be sent anything."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SnapshotSave:
     """A look's changes, guarded by the revision and the remote job id that it was about."""
 

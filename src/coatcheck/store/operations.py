@@ -2,8 +2,8 @@
 
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from typing import Any, Final
+from dataclasses import dataclass, field
+from typing import Any
 from uuid import UUID
 
 from coatcheck.core.operation import (
@@ -19,13 +19,6 @@ from coatcheck.store.statements import statement
 
 PAGE = 500
 """Rows a list asks for at a time."""
-
-
-_FEW: Final = ("tenant_id", "provider", "account", "authorised_by", "remote_status", "unit")
-"""Words that thousands of operations in hand have in common."""
-_READ: Final = (*_FEW, "specification_hash", "phase", "render_state", "delivery_state", "cancel_answer")
-_ALIKE: Final = tuple(each.name for each in fields(Operation) if each.name not in _READ)
-"""What an operation takes from its row as it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,23 +37,46 @@ class Delivery:
     sniffed_type: str | None
 
 
-def _shared(word: str | None) -> str | None:
-    """The one copy that this process has of a word."""
+def _shared(word: Any) -> Any:
+    """The one copy that this process has of a word that thousands of operations in hand have in common."""
     return sys.intern(word) if type(word) is str else word
 
 
 def operation_of(row: Row) -> Operation:
     """The operation in a row that has at least its columns; a word that is no phase or state raises ValueError."""
-    alike: dict[str, Any] = {name: row[name] for name in _ALIKE}
-    few: dict[str, Any] = {name: _shared(row[name]) for name in _FEW}
     return Operation(
-        **alike,
-        **few,
+        operation_id=row["operation_id"],
+        tenant_id=_shared(row["tenant_id"]),
+        operation_key=row["operation_key"],
+        provider=_shared(row["provider"]),
+        account=_shared(row["account"]),
         specification_hash=row["specification_hash"].hex(),
         phase=Phase(row["phase"]),
+        authorisation=row["authorisation"],
+        authorised_by=_shared(row["authorised_by"]),
+        dispatch_id=row["dispatch_id"],
+        dispatch_count=row["dispatch_count"],
         render_state=RenderState(row["render_state"]),
+        remote_status=_shared(row["remote_status"]),
         delivery_state=DeliveryState(row["delivery_state"]),
+        output_count=row["output_count"],
+        delivered_count=row["delivered_count"],
+        failed_count=row["failed_count"],
+        remote_job_id=row["remote_job_id"],
+        revision=row["revision"],
+        estimate=row["estimate"],
+        unit=_shared(row["unit"]),
+        priority=row["priority"],
+        not_before_at=row["not_before_at"],
+        dispatch_by_at=row["dispatch_by_at"],
+        observe_by_at=row["observe_by_at"],
+        cancel_requested_at=row["cancel_requested_at"],
         cancel_answer=None if row["cancel_answer"] is None else CancelAnswer(row["cancel_answer"]),
+        accepted_at=row["accepted_at"],
+        final_at=row["final_at"],
+        created_at=row["created_at"],
+        updated_at=row["updated_at"],
+        read_at=row["read_at"],
     )
 
 

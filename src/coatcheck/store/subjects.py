@@ -4,10 +4,11 @@ The claim itself tells it; what a claim could not tell is loaded in one read.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 
 from coatcheck.core.actions import Action
+from coatcheck.core.frozen import frozen
 from coatcheck.core.operation import Operation, OperationId
 from coatcheck.store.db import Database, Row
 from coatcheck.store.operations import Delivery, delivery_of, operation_of
@@ -16,7 +17,7 @@ from coatcheck.store.statements import statement
 Slot = tuple[OperationId, int]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Subject:
     """The operation as it stands, and what the message's action needs of it.
 

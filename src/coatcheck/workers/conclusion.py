@@ -3,7 +3,7 @@
 For as long as the database does not have it, the end is kept on this host's disk as well.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from decimal import Decimal
 from functools import partial
 from typing import Protocol
@@ -13,6 +13,7 @@ import psycopg
 from coatcheck.core import events as ev
 from coatcheck.core.ends import evidence_of
 from coatcheck.core.evidence import Exchange, request_ids
+from coatcheck.core.frozen import frozen
 from coatcheck.core.machine import advance
 from coatcheck.core.operation import Operation, OperationId, Phase
 from coatcheck.core.redact import redacted
@@ -23,7 +24,7 @@ from coatcheck.store.door import REPLY_LIMIT_BYTES, ConcludeSave, Saved, Snapsho
 from coatcheck.workers.desk import Desk
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Ended:
     """How the POST ended, with what the evidence row needs. `began` is boot time in seconds; `secret` is kept out of the evidence."""
 

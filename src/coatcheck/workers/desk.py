@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import assert_never
 
 from coatcheck.core.actions import Aim, Look, ParkReason, WaitReason
+from coatcheck.core.frozen import frozen
 from coatcheck.core.operation import Operation, OperationId
 from coatcheck.core.steps import DecideStep, Incident, Refusal, Step
 from coatcheck.queue.leases import Acknowledge, Message, Release, SetAside
@@ -25,7 +26,7 @@ from coatcheck.workers.spooling import Spooling
 from coatcheck.workers.tally import Tally
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Work:
     """A leased message with what it is about as that stood when its claim began or later.
 

@@ -227,7 +227,7 @@ class Observer:
                 saved = await self._desk.save(DecideSave(step=step))
             case Refusal() | MarkStep() | ConcludeStep() | DeliverStep():
                 # no look leads to the other three steps
-                await self._unchanged(work, step, waits, delay_s)
+                await self._unreplace(work, step, waits, delay_s)
                 saved = Saved(status=Status.APPLIED)
             case _:
                 assert_never(step)
@@ -235,7 +235,7 @@ class Observer:
         if not saved.applied:
             await self._desk.release(work.message, 0.0)
 
-    async def _unchanged(self, work: Work, refusal: object, waits: WaitReason, delay_s: float) -> None:
+    async def _unreplace(self, work: Work, refusal: object, waits: WaitReason, delay_s: float) -> None:
         regressed = isinstance(refusal, Refusal) and refusal.code is Refused.REGRESSED
         if regressed:
             detail = "a look contradicts the final state that was saved"
