@@ -20,7 +20,7 @@ from bench.peers import gauges
 from bench.peers.stage import Stage
 from coatcheck.devdb import binaries
 from coatcheck.errors import Failed, Refused
-from coatcheck.queue.leases import TEXT_LIMIT_BYTES, TOLD_LIMIT
+from coatcheck.queue.leases import ANSWER_LIMIT_BYTES, ROW_BYTES, TEXT_LIMIT_BYTES, TOLD_LIMIT
 from coatcheck.store.schema import migrate_up
 from coatcheck.store.statements import statement
 
@@ -197,6 +197,8 @@ def _claim(name: str, action: str) -> _Step:
         "doubts": "0",
         "is_free": "true",
         "schema_version": _array([1]),
+        "answer_limit_bytes": str(ANSWER_LIMIT_BYTES),
+        "row_bytes": str(ROW_BYTES),
         "text_limit_bytes": str(TEXT_LIMIT_BYTES),
         "told_limit": str(TOLD_LIMIT),
         "worker": PREPARED,

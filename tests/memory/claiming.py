@@ -50,8 +50,11 @@ def claim(tables: Tables, p: Mapping[str, Any]) -> list[Row]:
     spend_looks(tables, budgets, taken)
     outage = _outage(tables, p)
     claimed = [{**_claimed(tables, each, p["worker"], outage), "has_suspects": has_suspects} for each in taken]
+    texts = sum(message["action"] in ("dispatch", "deliver") for message in claimed)
+    left = p["answer_limit_bytes"] - p["row_bytes"] * len(claimed)
+    text_limit_bytes = min(p["text_limit_bytes"], left // max(1, texts))
     for message in claimed[: p["told_limit"]]:
-        message.update(_about(tables, message, p["text_limit_bytes"]))
+        message.update(_about(tables, message, text_limit_bytes))
     return [{**row, "read_at": tables.now()} for row in (*claimed, *_said(kinds, walks, taken))]
 
 

@@ -61,6 +61,8 @@ def wanted(room: int) -> dict[str, Any]:
         "away_until_s": None,
         "told_limit": ROOM,
         "text_limit_bytes": 1000,
+        "answer_limit_bytes": 200_000,
+        "row_bytes": 800,
         "worker": "w",
     }
 

@@ -10,7 +10,7 @@ from coatcheck.core import events as ev
 from coatcheck.core.actions import Action
 from coatcheck.core.evidence import Exchange, Stage
 from coatcheck.core.operation import OperationId
-from coatcheck.queue.leases import TEXT_LIMIT_BYTES, TOLD_LIMIT, Leases, Message, Release
+from coatcheck.queue.leases import ANSWER_LIMIT_BYTES, ROW_BYTES, TEXT_LIMIT_BYTES, TOLD_LIMIT, Leases, Message, Release
 from coatcheck.seams import Seams
 from coatcheck.store.budgets import Budget
 from coatcheck.store.subjects import Subject, load_subjects
@@ -168,16 +168,31 @@ def test_nor_does_an_output_with_a_long_source(database: postgres.Database, grou
     assert len(work.output.source) == length
 
 
-def test_a_large_claim_tells_of_its_first_messages_and_the_worker_asks_for_the_rest(ground: Ground) -> None:
+def test_a_large_claim_tells_of_its_first_messages_and_the_worker_asks_for_the_rest(
+    ground: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("coatcheck.workers.lessor.AT_ONCE", 2 * TOLD_LIMIT)
     ground.enqueue_many(TOLD_LIMIT + 7)
     wanted = Capacity(places=2 * TOLD_LIMIT, lease_s=45, accounts={ACCOUNT: ACCOUNT})
     messages = ground.claim(Action.DISPATCH, wanted.places)
     assert sum(message.subject is None for message in messages) == 7
     ground.run(ground.leases.release([Release(message=message, delay_s=0) for message in messages]))
     lessor = Lessor(Leases(ground.line, "w"), ground.line, {Action.DISPATCH: wanted}, Seams.real())
-    works = [work for _ in range(2) for work in ground.run(lessor.claim())]
+    works = ground.run(lessor.claim())
     assert {work.message.slot for work in works} == {message.slot for message in messages}
     assert all(work.specification_text is not None for work in works)
+
+
+@pytest.mark.parametrize("beyond", [0, 1])
+def test_many_texts_share_the_answer(ground: Ground, beyond: int) -> None:
+    """It has to fit into what a local socket takes without a reader."""
+    share = (ANSWER_LIMIT_BYTES - ROW_BYTES * TOLD_LIMIT) // TOLD_LIMIT
+    text = '{"a":"' + "e" * (share + beyond - 8) + '"}'
+    assert len(text) == share + beyond
+    for number in range(TOLD_LIMIT):
+        ground.enqueue(f"k{number}", specification_text=text)
+    untold = [message for message in ground.claim(Action.DISPATCH, TOLD_LIMIT) if message.subject is None]
+    assert len(untold) == TOLD_LIMIT * beyond
 
 
 def test_a_claim_alone_is_all_that_a_worker_asks(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -71,11 +71,14 @@ class Message:
         return self.operation_id, self.lane
 
 
-TOLD_LIMIT: Final = 100
-"""Of how many messages a claim says what they are about. It holds its locks until its answer is on its way, also to a worker that stopped: so many
-with the longest specifications are 166 kB (measured), of the 208 kB that a local socket of Linux takes."""
+TOLD_LIMIT: Final = 200
+"""Of how many messages a claim says what they are about: of two portions."""
+ANSWER_LIMIT_BYTES: Final = 200_000
+"""A claim holds its locks until its answer is on its way, also to a worker that stopped; a local socket of Linux takes 208 kB."""
+ROW_BYTES: Final = 800
+"""Of the answer for each message, beside its text (measured with short names: 640 of a dispatch, 780 of a look)."""
 TEXT_LIMIT_BYTES: Final = 1000
-"""The longest specification, and the longest source of an output, that a claim tells."""
+"""The longest specification, and the longest source of an output, that a claim tells; less where many come together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,6 +177,8 @@ class Leases:
             "worker": self._worker,
             "told_limit": TOLD_LIMIT,
             "text_limit_bytes": TEXT_LIMIT_BYTES,
+            "answer_limit_bytes": ANSWER_LIMIT_BYTES,
+            "row_bytes": ROW_BYTES,
         }
         rows = await self._database.fetch(statement("queue", "claim"), parameters, plan=Plan.GENERIC)
         _learned(turns, wanted, {row["kind"]: row for row in rows if row["message_operation_id"] is None})

@@ -169,7 +169,9 @@ from (
         and (other.account is null or other.account = allowed.account)
         and other.schema_version = any(%(schema_version)s::smallint[])) as has_suspects,
     case when row_number() over () <= %(told_limit)s::integer then claimed.operation_id end as subject_id,
-    %(text_limit_bytes)s::integer as text_limit_bytes
+    -- texts share what the rows leave of the answer
+    least(%(text_limit_bytes)s::integer, (%(answer_limit_bytes)s::integer - %(row_bytes)s::integer * count(*) over ())
+      / nullif(count(*) filter (where claimed.action in ('dispatch', 'deliver')) over (), 0))::integer as text_limit_bytes
   from claimed
   union all
   select null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, said.kind, said.after_tenant,
