@@ -23,6 +23,10 @@ FILLED: LiteralString = """
 insert into coatcheck.outbox (operation_id, lane, action, provider, account, tenant_id, precedence, expected_revision, schema_version, visible_at)
 select coatcheck.new_id(), 0, 'dispatch', 'genace', 'genace', 'tenant', 0, 0, 1, now() from generate_series(1, %s) as n
 """
+JOBS: LiteralString = """
+insert into coatcheck.remote_jobs (account, remote_job_id, operation_id, role, seen_at)
+select 'crowd', 'job-' || n, coatcheck.new_id(), 'owner', now() from generate_series(1, %s) as n
+"""
 ROOM = 20
 PLANNED: LiteralString = (
     "select generic_plans, custom_plans from pg_prepared_statements where statement like '%looks_spent%'"
@@ -96,6 +100,37 @@ def test_what_keeps_no_plan_says_nothing_of_plans(
     ground.run(ground.line.fetch("select 1", plan=Plan.FRESH))
     ground.run(ground.line.fetch("select 1", plan=plan))
     assert ground.line._plans_are_old is is_doubted
+
+
+@pytest.mark.parametrize("is_young", [False, True])
+def test_a_young_session_plans_anew_while_tables_grow(
+    ground: Ground, monkeypatch: pytest.MonkeyPatch, *, is_young: bool
+) -> None:
+    """What was planned for a table with a few rows reads it through for each save, quick as that is."""
+    monkeypatch.setattr(db, "YOUNG", frozenset())
+    ground.sql("vacuum (analyze) coatcheck.remote_jobs")
+    operation_ids = ground.enqueue_many(CLAIMS)
+    for operation_id in operation_ids[1:]:
+        ground.accept(operation_id)
+    ground.sql(JOBS, MANY)
+    if is_young:
+        monkeypatch.setattr(db, "YOUNG", frozenset({ground.line._statement_count + 1}))
+        ground.run(ground.line.fetch("select 1"))
+    before = rows_read(ground, "remote_jobs")
+    ground.accept(operation_ids[0])
+    assert (rows_read(ground, "remote_jobs") - before < MANY) is is_young
+    ground.sql("delete from coatcheck.remote_jobs where account = 'crowd'")
+
+
+def test_a_session_is_young_until_it_said_much(ground: Ground) -> None:
+    line = db.Database(ground.database.url, seams=Seams.real(), name="planner")
+    doubted = set()
+    for number in range(1, max(db.YOUNG) * 2):
+        ground.run(line.fetch("select 1"))
+        if line._plans_are_old:
+            doubted.add(number)
+    ground.run(line.close())
+    assert doubted == db.YOUNG
 
 
 class ToldClock(Clock):

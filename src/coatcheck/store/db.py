@@ -9,7 +9,7 @@ import enum
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from math import inf
-from typing import Any
+from typing import Any, Final
 
 import psycopg
 from psycopg.rows import dict_row
@@ -55,6 +55,9 @@ GENERIC_SLOW_S = 0.02
 a table through that was small (measured: 46 ms for a hundred rows). But it may merely be large, so"""
 GENERIC_PLANS_LAST_S = 5.0
 """for so long at least the session keeps its plans all the same."""
+YOUNG: Final = frozenset({8, 32, 128, 512})
+"""After so many statements a session plans anew, however quick they were: in a new installation tables grow from nothing, what was planned when they
+were small reads them through once for each batch, and autovacuum may be a minute away from saying that they have grown."""
 _OUTLAST_TRIES, _OUTLAST_PAUSE_S = 40, 0.05
 
 
@@ -109,6 +112,7 @@ class Database:
         self._is_generic = False
         self._quickest_s = inf
         self._planned_at = 0.0
+        self._statement_count = 0
         self._plans_are_old = False
         self._lost_sessions: set[int] = set()
 
@@ -150,7 +154,9 @@ class Database:
             self._is_told, self._is_generic = True, told.rowcount == 1
 
     def _learn(self, began: float) -> None:
-        """Whether what is kept of plans took too long."""
+        """Whether what is kept of plans took too long, or may be of tables that were small."""
+        self._statement_count += 1
+        self._plans_are_old = self._plans_are_old or self._statement_count in YOUNG
         now = self._seams.clock.boottime()
         took_s = now - began
         self._quickest_s = min(self._quickest_s, took_s)
@@ -200,6 +206,7 @@ class Database:
             self._session = self._connection.info.backend_pid
             self._is_told = self._is_generic = self._plans_are_old = False
             self._quickest_s = inf
+            self._statement_count = 0
             self._planned_at = self._seams.clock.boottime()
         return self._connection
 
