@@ -243,12 +243,12 @@ def _allowances(books: Books) -> Iterator[str]:
 
 
 def _flights(books: Books) -> Iterator[str]:
-    """An account with a limit counts what is in flight: marked, in doubt, or known and not final."""
+    """An account with a limit counts what is in flight: marked, in doubt, or known and not final. What its service does not know is with a person."""
     flying = Counter(
         row["account"]
         for row in books.tables["operations"]
         if row["phase"] in {"dispatching", "uncertain"}
-        or (row["phase"] in KNOWN_JOB and row["render_state"] not in FINAL)
+        or (row["phase"] in KNOWN_JOB and row["render_state"] not in FINAL | {"missing"})
     )
     for account in books.tables["accounts"]:
         if account["max_in_flight"] is not None and account["in_flight_count"] != flying[account["account"]]:

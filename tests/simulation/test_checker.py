@@ -95,6 +95,12 @@ def test_what_a_person_is_told_of_is_not_owed(book: BookOfOne, lane: int) -> Non
     assert [*told_at_rest(book)] == []
 
 
+def test_what_its_service_does_not_know_is_not_in_flight(book: BookOfOne) -> None:
+    book.stands_at("render_state", "missing")
+    book.lane(0, parked_at=BEGINNING)
+    assert [*told(book)] == []
+
+
 def test_a_job_that_was_created_in_doubt_is_not_lost(book: BookOfOne) -> None:
     job_forgotten(book)
     book.dispatches[0]["outcome"] = "uncertain"
