@@ -34,6 +34,9 @@ _FASTER: Final = "uvloop"
 Socket = socket.socket
 """The type of what `Connect` hands out, for those who are handed one: only this module may make one."""
 
+Addresses = list[tuple[socket.AddressFamily, tuple[str, int]]]
+"""What a name stands for."""
+
 
 class Point(enum.StrEnum):
     """The named places of an action's course at which a fault may strike (kill, stop, raise, cut).
@@ -219,9 +222,9 @@ class Spawn:
 class Connect:
     """Makes the sockets to services and outputs, non-blocking and unconnected, and resolves names for whoever chooses among addresses."""
 
-    async def resolve(self, host: str, port: int) -> list[tuple[socket.AddressFamily, tuple[str, int]]]:
+    async def resolve(self, host: str, port: int) -> Addresses:
         """Addresses of `host` in the resolver's order. Raises OSError when the name is unknown."""
-        if _is_address(host):
+        if is_address(host):
             return [(socket.AF_INET, (host, port))]
         loop = asyncio.get_running_loop()
         found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -259,7 +262,7 @@ def wake(waiting: asyncio.Future[None]) -> None:
         waiting.set_result(None)
 
 
-def _is_address(host: str) -> bool:
+def is_address(host: str) -> bool:
     """Whether it is an IPv4 address in its usual form: that needs no thread in which the resolver says the same."""
     try:
         socket.inet_pton(socket.AF_INET, host)

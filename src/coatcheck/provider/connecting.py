@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from coatcheck.core.evidence import Stage
 from coatcheck.provider.line import Line, TlsLine
 from coatcheck.provider.progress import Progress
-from coatcheck.seams import Point, Seams, Socket
+from coatcheck.seams import Addresses, Point, Seams, Socket
 
 _ORIGINS: Final = 64
 """Origins that are kept: each account has one."""
@@ -27,6 +27,8 @@ _RESET_ON_CLOSE: Final = struct.pack("ii", 1, 0)
 _ABSOLUTE: Final = re.compile(r"([A-Za-z]+://[!\"$-.0->@-~]+)([!\"$-~]*)(?:#.*)?")
 
 T = TypeVar("T")
+Resolve = Callable[[str, int], Awaitable[Addresses]]
+"""Who says what a host and a port stand for; raises OSError or UnicodeError for a name that is unknown, or is none."""
 
 
 class NotConnectedError(Exception):
@@ -85,13 +87,16 @@ async def line_to(
         await seams.connect.dial(_prepared(fresh, limit_s), address)
         return await _line(fresh, origin=origin, tls=tls, progress=progress)
 
-    return await connected(origin, opened, until=until, seams=seams, progress=progress)
+    # asked anew for each POST, in the resolver's order
+    resolve = seams.connect.resolve
+    return await connected(origin, opened, resolve=resolve, until=until, seams=seams, progress=progress)
 
 
 async def connected(
     origin: Origin,
     opened: Callable[[Socket, tuple[str, int]], Awaitable[T]],
     *,
+    resolve: Resolve,
     until: float,
     seams: Seams,
     progress: Progress,
@@ -103,7 +108,7 @@ async def connected(
     progress.reached(Stage.RESOLVING)
     try:
         async with asyncio.timeout(until - seams.clock.boottime()):
-            addresses = await seams.connect.resolve(origin.host, origin.port)
+            addresses = await resolve(origin.host, origin.port)
     except TimeoutError:
         raise NotConnectedError("resolve_timeout") from None
     except (OSError, UnicodeError):

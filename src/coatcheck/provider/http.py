@@ -16,6 +16,7 @@ from coatcheck.core.evidence import Exchange, Request, Stage
 from coatcheck.provider.connecting import NotConnectedError, Origin, connected, parted
 from coatcheck.provider.heading import fields
 from coatcheck.provider.kept import Connection, Keeper
+from coatcheck.provider.names import Names
 from coatcheck.provider.progress import Progress
 from coatcheck.provider.reply import ReplyReader
 from coatcheck.seams import Point, Seams, Socket
@@ -28,6 +29,7 @@ class Session:
         self._tls = tls
         self._seams = seams
         self._keeper: Keeper | None = None
+        self._names = Names(seams.clock, seams.connect)
 
     async def __aenter__(self) -> Self:
         # No limit of connections: each render that is being waited for holds one. How many may be waited for is the observer's to say.
@@ -40,6 +42,7 @@ class Session:
         keeper, self._keeper = self._keeper, None
         if keeper is not None:
             await keeper.close()
+        await self._names.close()
 
     async def _exchange(self, request: Request, timeout_s: float) -> Exchange:
         """What came back within `timeout_s` in all. Remote faults are in the value, never raised; redirects are not followed.
@@ -89,9 +92,11 @@ class Session:
                 secure = await loop.start_tls(clear, connection, self._tls, server_hostname=origin.host)
                 connection.secured(cast("asyncio.Transport", secure))
             progress.reached(Stage.CONNECTED)
+            self._names.reached(origin.host, origin.port, address)
             return connection
 
-        return await connected(origin, opened, until=until, seams=self._seams, progress=progress)
+        resolve = self._names.resolve
+        return await connected(origin, opened, resolve=resolve, until=until, seams=self._seams, progress=progress)
 
     async def _asked(
         self, connection: Connection, head: bytes, reader: ReplyReader, until: float, progress: Progress
