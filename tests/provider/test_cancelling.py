@@ -4,6 +4,7 @@ import asyncio
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -47,7 +48,9 @@ def test_it_goes_out_as_it_is_and_the_answer_comes_back(method: str) -> None:
     head, _, body = sent.partition(b"\r\n\r\n")
     assert head.startswith(f"{method} /jobs/1/cancel HTTP/1.1\r\n".encode())
     assert body == b""
+    # a DELETE without a body has no length: "should not send" one (RFC 9110, 8.6)
     assert (b"\r\nContent-Length: 0" in head) is (method == "POST")
+    assert b"\r\nConnection: close" in head
     assert exchange.status == 202
 
 
@@ -65,6 +68,28 @@ def test_a_wish_whose_connection_ends_without_an_answer_is_not_sent_again(method
     server = RawServer(play)
     assert asyncio.run(run()).failure == "closed"
     assert len(server.peers) == 1
+
+
+@pytest.mark.parametrize("method", ["POST", "DELETE"])
+def test_a_wish_never_goes_over_a_connection_that_waited(method: str) -> None:
+    """Its service may be ending that one at this moment, and a wish is not sent again by itself."""
+
+    async def play(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(reply_of(b"{}", status="200 OK"))
+        await peer.gone()
+
+    async def run() -> None:
+        async with RawServer(play) as server, Cancels(tls=TLS, seams=Seams.real()) as line:
+            for _ in range(2):
+                wish = Request(method=method, url=f"{server.url}/jobs/1/cancel")
+                assert (await line.cancel(wish, timeout_s=5)).status == 200
+                # it is not kept for anybody, either
+                await server.idle()
+            assert [peer.received.count(b"/jobs/1/cancel") for peer in server.peers] == [1, 1]
+
+    with mock.patch("coatcheck.provider.kept.KEEP_S", 3600):
+        asyncio.run(run())
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,8 @@
 `Session` is what they share with wishes to cancel: requests without a body.
 
 Connections are kept from one GET to the next. A GET whose connection ends before anything was said, as idle ones do, is sent once more over a new
-one, which is harmless. Redirects are not followed, and no proxy is taken from the environment. Bytes sent are not counted: a GET needs no proof.
+one, which is harmless. A wish to cancel is not sent twice: each has a connection of its own, which no service is about to end as idle. Redirects are
+not followed, and no proxy is taken from the environment. Bytes sent are not counted: a GET needs no proof.
 """
 
 import asyncio
@@ -71,12 +72,12 @@ class Session:
         connection = keeper.take(origin) or await self._connected(origin, until, progress)
         reader = ReplyReader(request.method, progress)
         await self._asked(connection, head, reader, until, progress)
-        if not (reader.over or progress.bytes_received) and request.method == "GET":
+        if not (reader.over or progress.bytes_received) and _may_repeat(request):
             connection = await self._connected(origin, until, progress)
             await self._asked(connection, head, reader, until, progress)
         if not reader.over:
             reader.end("closed" if connection.is_orderly else "reset", orderly=connection.is_orderly)
-        if reader.leaves_open and connection.rest():
+        if _may_repeat(request) and reader.leaves_open and connection.rest():
             keeper.keep(origin, connection)
         else:
             connection.close()
@@ -119,10 +120,14 @@ class Session:
         """A point of a look's course was passed."""
 
 
+def _may_repeat(request: Request) -> bool:
+    return request.method == "GET"
+
+
 def _head(request: Request, origin: Origin, target: str) -> bytes:
     """The request as it is sent: it never has a body, and a POST has to say so (RFC 9110, 8.6)."""
     length = b"Content-Length: 0\r\n" if request.method == "POST" else b""
-    lines = fields(origin, request.headers, is_last=False)
+    lines = fields(origin, request.headers, is_last=not _may_repeat(request))
     return b"%b %b HTTP/1.1\r\n%b%b\r\n" % (request.method.encode(), target.encode(), lines, length)
 
 
