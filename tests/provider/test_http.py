@@ -9,7 +9,7 @@ import pytest
 
 from coatcheck.core.evidence import Exchange, Request, Stage
 from coatcheck.provider.http import Gets
-from coatcheck.seams import Point, Seams
+from coatcheck.seams import Faults, Point, Seams
 from provider.certificates import server_side, trusting
 from provider.rawserver import Peer, Play, RawServer, answering, reply_of
 from provider.sending import TLS, Recorder
@@ -111,6 +111,37 @@ def test_a_reply_cut_at_any_byte_is_never_whole() -> None:
         assert not exchange.complete
         assert exchange.failure in {"closed", "malformed_reply", "reset"}
         assert exchange.status in {None, 200}
+
+
+@pytest.mark.parametrize(
+    ("reply", "is_reset", "failure"),
+    [
+        (b"HTTP/1.1 200 OK\r\n\r\n" + SNAPSHOT, False, None),
+        (b"HTTP/1.1 200 OK\r\n\r\n" + SNAPSHOT, True, "reset"),
+        (OK[:-1], False, "closed"),
+        (OK[:-1], True, "reset"),
+    ],
+    ids=["ended", "ended by a reset", "cut", "cut by a reset"],
+)
+def test_an_end_is_told_from_a_reset_which_makes_nothing_whole(
+    reply: bytes, is_reset: bool, failure: str | None
+) -> None:
+    class Hearing(Faults):
+        def reached(self, point: Point, count: int = 0) -> None:
+            if (point, count) == (Point.O4_RESPONSE_BYTES, len(reply)):
+                heard.set()
+
+    async def play(peer: Peer) -> None:
+        await peer.request()
+        await peer.send(reply)
+        await heard.wait()
+        if is_reset:
+            peer.reset()
+
+    heard = asyncio.Event()
+    exchange = looked(play, seams=replace(Seams.real(), faults=Hearing()))
+    assert (exchange.status, exchange.failure, exchange.complete) == (200, failure, failure is None)
+    assert not exchange.framed
 
 
 @pytest.mark.parametrize(

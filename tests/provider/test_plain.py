@@ -52,6 +52,8 @@ FIELDS = (
         b"Content-Length : 18",
         b" Content-Length: 18",
         b"Content-Length: 018",
+        b"Content-Length:\t18\t",
+        b"Content-Length: 000000000000000000018",
     ),
     *(b"Transfer-Encoding: chunked", b"Transfer-Encoding: identity", b"Transfer-Encoding: 18", b"Transfer-Encoding:"),
     *(
@@ -69,6 +71,7 @@ FIELDS = (
         b"X: \x00",
         b"X: \xe9",
         b"X: a\tb",
+        b"X:\ta\t",
         b"X:\x0ba",
         b"X: a\rb",
         b" folded",
@@ -77,6 +80,8 @@ FIELDS = (
     ),
     *(b"Content-Encoding: gzip", b"Content-Type: application/json", b"Date: Tue, 01 Dec 2026 00:00:00 GMT"),
 )
+UNFRAMED = [field for field in FIELDS if b"Length" not in field and b"length" not in field and b"chunked" not in field]
+"""What may stand beside a length and leaves some of it to read."""
 REPLY = reply_of(BODY)
 """The usual one."""
 
@@ -133,7 +138,7 @@ def test_h11_reads_each_two_fields_alike(first: bytes) -> None:
 @st.composite
 def replies(draw: st.DrawFn) -> bytes:
     """The usual one with a field or two more, and now and then with a few bytes that should not be there or are missing."""
-    more = draw(st.lists(st.sampled_from(FIELDS[15:]), max_size=2))
+    more = draw(st.lists(st.sampled_from(UNFRAMED), max_size=2))
     fields = draw(st.permutations([b"Content-Length: %d" % len(BODY), *more]))
     reply = reply_with(STATUS_LINES[0], *fields, body=draw(st.sampled_from((BODY, BODY[:9], BODY + b"more"))))
     if draw(st.booleans()):
@@ -176,6 +181,30 @@ def test_the_usual_reply_needs_no_h11() -> None:
 def test_what_could_be_read_otherwise_is_left_to_h11(field: bytes) -> None:
     assert plain_head(REPLY) is not None
     assert plain_head(REPLY.replace(b"\r\n", b"\r\n" + field + b"\r\n", 1)) is None
+
+
+@pytest.mark.parametrize(
+    ("part", "other", "is_plain"),
+    [
+        *(
+            (b" 202 ", b" 200 ", True),
+            (b" 202 ", b" 599 ", True),
+            (b" 202 ", b" 199 ", False),
+            (b" 202 ", b" 600 ", False),
+        ),
+        *((b": 18\r", b":18\t\r", True), (b": 18\r", b": %018d\r" % 18, True), (b": 18\r", b": %019d\r" % 18, False)),
+    ],
+)
+def test_the_plainest_form_has_its_bounds(part: bytes, other: bytes, is_plain: bool) -> None:
+    assert REPLY.count(part) == 1
+    assert (plain_head(REPLY.replace(part, other)) is not None) is is_plain
+
+
+@pytest.mark.parametrize("field", [b"Connection: keep-alive", b"connection:Keep-Alive\t", b"X: close"])
+def test_a_sender_that_goes_on_is_asked_again(field: bytes) -> None:
+    head = plain_head(REPLY.replace(b"\r\n", b"\r\n" + field + b"\r\n", 1))
+    assert head is not None
+    assert head.leaves_open
 
 
 @pytest.mark.parametrize(
