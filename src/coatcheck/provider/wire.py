@@ -130,19 +130,19 @@ class _Leg:
             heard = self._hear()
             if self._reader.over:
                 return
-            said = self._say()
+            self._say()
             if heard:
                 # who says much does not keep everybody else from their turn
                 await self._sleep(0)
-            elif not (said and self._owing):
+            else:
                 await self._ready()
 
     @property
     def _owing(self) -> bool:
         return bool(self._unsent or self._line.busy) and not self._progress.answer_begun and self._broken is None
 
-    def _say(self) -> bool:
-        """Hand some more of the request to the kernel; whether it took any. The clock is asked last before the send."""
+    def _say(self) -> None:
+        """Hand some more of the request to the kernel. The clock is asked last before the send."""
         owing = self._owing
         if owing:
             self._line.expire(self._end_by - self._clock.boottime())
@@ -152,14 +152,13 @@ class _Leg:
         if now >= self._end_by:
             raise _EndedError("timeout")
         if not owing:
-            return False
+            return
         try:
             count = self._line.send(self._unsent)
         except OSError as error:
             self._break(error)
-            return False
-        self._said(count)
-        return bool(count)
+        else:
+            self._said(count)
 
     def _said(self, count: int) -> None:
         self._progress.sent(count)
