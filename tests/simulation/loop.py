@@ -111,18 +111,6 @@ class _Task(asyncio.Task[Any]):
         return self.number
 
 
-class _Future(asyncio.Future[Any]):
-    """The same for a future: aiohttp wakes whoever waits for a name in the order of a set. It gets a number when it is first put into one."""
-
-    number: int = 0
-    _loop: "VirtualLoop"
-
-    def __hash__(self) -> int:
-        if not self.number:
-            self.number = self._loop.next_number()
-        return self.number
-
-
 class VirtualLoop(asyncio.BaseEventLoop):
     """Runs until `limit_s` of virtual time or `limit_steps` callbacks, then raises `EndedError`.
 
@@ -258,13 +246,6 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self.close()
 
     # -- tasks, futures and threads --------------------------------------------------------------------------------------------
-
-    def create_future(self) -> asyncio.Future[Any]:
-        return _Future(loop=self)
-
-    def next_number(self) -> int:
-        """Of tasks and futures, in the order in which they ask."""
-        return next(self._tasks)
 
     def _numbered(self, _: asyncio.AbstractEventLoop, work: Any, **options: Any) -> asyncio.Task[Any]:
         return _Task(next(self._tasks), work, loop=self, **options)

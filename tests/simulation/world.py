@@ -178,8 +178,6 @@ class World:
                 stack.enter_context(mock.patch.object(module, "os", system))
             for module in (workplace, asking):
                 stack.enter_context(mock.patch.object(module, "secure_context", return_value=_TLS))
-            # aiohttp's own pool counts the age of idle connections by the machine's clock
-            stack.enter_context(mock.patch("aiohttp.connector.monotonic", self.loop.time))
             yield
 
     def end(self) -> None:
