@@ -299,7 +299,7 @@ def test_connections_end_with_their_session_those_in_use_when_their_look_is_over
             ended.set()
             assert (await last).body == JOB
             await server.idle()
-            with pytest.raises(RuntimeError, match="open session"):
+            with pytest.raises(RuntimeError, match="open client"):
                 await look(gets, server)
 
     runner.run(run())

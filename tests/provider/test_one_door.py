@@ -38,9 +38,10 @@ def test_only_dispatch_can_reach_the_post() -> None:
     assert importers("coatcheck.provider.wire") == {SPENDER}
 
 
-def test_only_the_wire_opens_a_line_and_only_http_keeps_connections() -> None:
+def test_only_the_wire_opens_a_line_and_only_http_keeps_connections_and_names() -> None:
     assert importers("coatcheck.provider.line") == {"provider/connecting.py", "provider/wire.py"}
     assert importers("coatcheck.provider.kept") == {"provider/http.py"}
+    assert importers("coatcheck.provider.names") == {"provider/http.py"}
     assert not {place for place in importers("aiohttp") if place.startswith(("provider/", "workers/"))}
     assert {place for place in importers("h11") if place.startswith(("provider/", "workers/"))} == {
         "provider/heading.py",

@@ -164,7 +164,7 @@ def test_h11_reads_it_alike_however_it_comes(reply: bytes, cuts: list[int], orde
 
 
 def test_the_usual_reply_needs_no_h11() -> None:
-    with mock.patch("coatcheck.provider.reply._asked", side_effect=AssertionError):
+    with mock.patch("coatcheck.provider.reply._judge_of", side_effect=AssertionError):
         found, leaves_open = read([REPLY[:-1], REPLY[-1:]], alone=False, orderly=True)
     assert found[0][1] == 202
     assert found[-1][3:] == (BODY, True, True, None)

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from coatcheck.provider.connecting import Origin, parted
-from coatcheck.provider.kept import KEEP_S, Connection, Keeper
+from coatcheck.provider.kept import KEEP_S, Connection, Pool
+from coatcheck.provider.origin import Origin, split_url
 from simulation.loop import EndedError, VirtualLoop, passing
 from simulation.seeded import SimClock
 
-ORIGIN, _ = parted("http://service.example")
-OTHER, _ = parted("http://other.example")
+ORIGIN, _ = split_url("http://service.example")
+OTHER, _ = split_url("http://other.example")
 
 
 class Ending(asyncio.Transport):
@@ -44,7 +44,7 @@ class Scene:
 
     def __init__(self) -> None:
         self.loop = VirtualLoop()
-        self.pool = Keeper(SimClock(self.loop))
+        self.pool = Pool(SimClock(self.loop))
         self._open = ExitStack()
 
     def connection(self) -> tuple[Connection, Ending]:

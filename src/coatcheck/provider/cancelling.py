@@ -3,12 +3,12 @@
 from typing import Final
 
 from coatcheck.core.evidence import Exchange, Request
-from coatcheck.provider.http import Session
+from coatcheck.provider.http import Client
 
 METHODS: Final = frozenset({"POST", "DELETE"})
 
 
-class Cancels(Session):
+class Cancels(Client):
     """`async with Cancels(tls=secure_context(), seams=seams) as line: await line.cancel(request, timeout_s=5)`."""
 
     async def cancel(self, request: Request, *, timeout_s: float) -> Exchange:

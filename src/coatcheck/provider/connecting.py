@@ -1,30 +1,23 @@
-"""From a URL to a socket on which the first byte may be sent. Whatever goes wrong on the way to a POST's line is proof that the service got nothing.
+"""From an origin to a socket on which the first byte may be sent. Whatever goes wrong on the way to a POST's line is proof that the service got nothing.
 
 A POST's socket is set up before it connects so that no process, and no kernel after the process's end, delivers the request late:
 SO_LINGER(1, 0) turns each close into a reset that drops what is queued, TCP_USER_TIMEOUT ends a dead path.
 """
 
 import asyncio
-import re
 import socket
 import ssl
 import struct
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from functools import lru_cache
 from typing import Final, TypeVar
-from urllib.parse import urlsplit
 
 from coatcheck.core.evidence import Stage
 from coatcheck.provider.line import Line, TlsLine
+from coatcheck.provider.origin import Origin
 from coatcheck.provider.progress import Progress
 from coatcheck.seams import Addresses, Point, Seams, Socket
 
-_ORIGINS: Final = 64
-"""Origins that are kept: each account has one."""
-_PORTS: Final = {"http": 80, "https": 443}
 _RESET_ON_CLOSE: Final = struct.pack("ii", 1, 0)
-_ABSOLUTE: Final = re.compile(r"([A-Za-z]+://[!\"$-.0->@-~]+)([!\"$-~]*)(?:#.*)?")
 
 T = TypeVar("T")
 Resolve = Callable[[str, int], Awaitable[Addresses]]
@@ -33,41 +26,6 @@ Resolve = Callable[[str, int], Awaitable[Addresses]]
 
 class NotConnectedError(Exception):
     """No connection came about. The message is the failure's word: name_unknown, refused, connect_timeout, tls_failed and so on."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
-    """Whom a request goes to. `authority` is the Host header."""
-
-    secure: bool
-    host: str
-    port: int
-    authority: str
-
-
-def parted(url: str) -> tuple[Origin, str]:
-    """Whom an http or https URL names, and the request target with its query, as it is written; raises ValueError for any other URL."""
-    found = _ABSOLUTE.fullmatch(url)
-    if found is None:
-        raise ValueError("expected an absolute http or https URL")
-    target = found[2]
-    return _origin_of(found[1]), target if target.startswith("/") else f"/{target}"
-
-
-@lru_cache(maxsize=_ORIGINS)
-def _origin_of(url: str) -> Origin:
-    parts = urlsplit(url)
-    if parts.scheme not in _PORTS or not parts.hostname:
-        raise ValueError("expected an absolute http or https URL")
-    usual = _PORTS[parts.scheme]
-    port = parts.port or usual
-    name = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-    return Origin(
-        secure=parts.scheme == "https",
-        host=parts.hostname,
-        port=port,
-        authority=name if port == usual else f"{name}:{port}",
-    )
 
 
 def secure_context() -> ssl.SSLContext:

@@ -8,7 +8,7 @@ from typing import Final
 
 import h11
 
-from coatcheck.provider.connecting import Origin
+from coatcheck.provider.origin import Origin
 
 _HEADS: Final = 64
 """Heads that are kept. An account whose service repeats nothing needs two: one to post with and one to look with."""

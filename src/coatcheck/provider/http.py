@@ -1,6 +1,6 @@
 """GETs: free, repeatable, held by the thousand. Their door cannot send anything else, so nothing that looks can ever spend (S9).
 
-`Session` is what they share with wishes to cancel: requests without a body.
+`Client` is what they share with wishes to cancel: requests without a body.
 
 Connections are kept from one GET to the next. A GET whose connection ends before anything was said, as idle ones do, is sent once more over a new
 one, which is harmless. A wish to cancel is not sent twice: each has a connection of its own, which no service is about to end as idle. Redirects are
@@ -14,35 +14,36 @@ from types import TracebackType
 from typing import Any, Self, cast
 
 from coatcheck.core.evidence import Exchange, Request, Stage
-from coatcheck.provider.connecting import NotConnectedError, Origin, connected, parted
+from coatcheck.provider.connecting import NotConnectedError, connected
 from coatcheck.provider.heading import fields
-from coatcheck.provider.kept import Connection, Keeper
+from coatcheck.provider.kept import Connection, Pool
 from coatcheck.provider.names import Names
+from coatcheck.provider.origin import Origin, split_url
 from coatcheck.provider.progress import Progress
 from coatcheck.provider.reply import ReplyReader
 from coatcheck.seams import Point, Seams, Socket
 
 
-class Session:
-    """One session for the whole process. What may be sent through it, who derives from it says; by itself it sends nothing."""
+class Client:
+    """One for the whole process, to be opened once. What may be sent through it, who derives from it says; by itself it sends nothing."""
 
     def __init__(self, *, tls: ssl.SSLContext, seams: Seams) -> None:
         self._tls = tls
         self._seams = seams
-        self._keeper: Keeper | None = None
+        self._pool: Pool | None = None
         self._names = Names(seams.clock, seams.connect)
 
     async def __aenter__(self) -> Self:
         # No limit of connections: each render that is being waited for holds one. How many may be waited for is the observer's to say.
-        self._keeper = Keeper(self._seams.clock)
+        self._pool = Pool(self._seams.clock)
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        keeper, self._keeper = self._keeper, None
-        if keeper is not None:
-            await keeper.close()
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            await pool.close()
         await self._names.close()
 
     async def _exchange(self, request: Request, timeout_s: float) -> Exchange:
@@ -50,35 +51,35 @@ class Session:
 
         A body is never sent. Raises RuntimeError outside the `async with` block.
         """
-        if self._keeper is None:
-            raise RuntimeError(f"expected an open session: use `async with {type(self).__name__}(...)`")
+        if self._pool is None:
+            raise RuntimeError(f"expected an open client: use `async with {type(self).__name__}(...)`")
         progress = Progress(self._seams.clock)
         until = self._seams.clock.boottime() + timeout_s
         try:
-            await self._course(request, self._keeper, until, progress)
+            await self._course(request, self._pool, until, progress)
         except NotConnectedError as failure:
             progress.failed(str(failure))
         except TimeoutError:
             progress.failed("timeout")
         return progress.exchange()
 
-    async def _course(self, request: Request, keeper: Keeper, until: float, progress: Progress) -> None:
+    async def _course(self, request: Request, pool: Pool, until: float, progress: Progress) -> None:
         """Send it and read the reply. Raises NotConnectedError, also for what cannot be sent, and TimeoutError."""
         try:
-            origin, target = parted(request.url)
+            origin, target = split_url(request.url)
             head = _head(request, origin, target)
         except ValueError:
             raise NotConnectedError("bad_request") from None
-        connection = keeper.take(origin) or await self._connected(origin, until, progress)
+        connection = pool.take(origin) or await self._connected(origin, until, progress)
         reader = ReplyReader(request.method, progress)
-        await self._asked(connection, head, reader, until, progress)
+        await self._conversed(connection, head, reader, until, progress)
         if not (reader.over or progress.bytes_received) and _may_repeat(request):
             connection = await self._connected(origin, until, progress)
-            await self._asked(connection, head, reader, until, progress)
+            await self._conversed(connection, head, reader, until, progress)
         if not reader.over:
             reader.end("closed" if connection.is_orderly else "reset", orderly=connection.is_orderly)
         if _may_repeat(request) and reader.leaves_open and connection.rest():
-            keeper.keep(origin, connection)
+            pool.keep(origin, connection)
         else:
             connection.close()
 
@@ -99,7 +100,7 @@ class Session:
         resolve = self._names.resolve
         return await connected(origin, opened, resolve=resolve, until=until, seams=self._seams, progress=progress)
 
-    async def _asked(
+    async def _conversed(
         self, connection: Connection, head: bytes, reader: ReplyReader, until: float, progress: Progress
     ) -> None:
         """Over one connection, until the reply is whole or the connection ends. It is closed unless that was so."""
@@ -131,7 +132,7 @@ def _head(request: Request, origin: Origin, target: str) -> bytes:
     return b"%b %b HTTP/1.1\r\n%b%b\r\n" % (request.method.encode(), target.encode(), lines, length)
 
 
-class Gets(Session):
+class Gets(Client):
     """GETs only. `async with Gets(tls=secure_context(), seams=seams) as gets: await gets.get(request, timeout_s=40)`."""
 
     def get(self, request: Request, *, timeout_s: float) -> Coroutine[Any, Any, Exchange]:

@@ -7,7 +7,7 @@ import asyncio
 import socket
 from typing import Final, cast
 
-from coatcheck.provider.connecting import Origin
+from coatcheck.provider.origin import Origin
 from coatcheck.seams import Clock, Socket, wake
 
 KEEP_S: Final = 15.0
@@ -77,11 +77,11 @@ class Connection(asyncio.Protocol):
         await self._gone
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """As asyncio says."""
+        """It may be asked; from asyncio."""
         self._transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
-        """As asyncio says."""
+        """Something came, for whoever asked; unasked, it ends the connection."""
         if not self._is_asked:
             self.close()
             return
@@ -92,7 +92,7 @@ class Connection(asyncio.Protocol):
         self._wake()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """As asyncio says."""
+        """It has ended, by either side, or by an error: whoever waits for more gets the rest and then the end."""
         self.is_open, self.is_orderly = False, exc is None
         self._wake()
         wake(self._gone)
@@ -102,7 +102,7 @@ class Connection(asyncio.Protocol):
             wake(self._waiting)
 
 
-class Keeper:
+class Pool:
     """The connections that wait for a next request. `take` one, `keep` it afterwards, and `close` the rest in the end."""
 
     def __init__(self, clock: Clock) -> None:

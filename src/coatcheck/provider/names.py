@@ -34,7 +34,7 @@ class Names:
             return await self._connect.resolve(host, port)
         answered_at, found = self._answers.get((host, port), (0.0, None))
         if found is None or self._clock.boottime() - answered_at > REMEMBERED_S:
-            found = await self._asked(host, port)
+            found = await self._answer(host, port)
         last = self._reached.get((host, port))
         return sorted(found, key=lambda each: each[1] != last)
 
@@ -51,7 +51,7 @@ class Names:
         if left:
             await asyncio.wait(left)
 
-    async def _asked(self, host: str, port: int) -> Addresses:
+    async def _answer(self, host: str, port: int) -> Addresses:
         question = self._questions.get((host, port))
         if question is None:
             question = asyncio.create_task(self._connect.resolve(host, port))

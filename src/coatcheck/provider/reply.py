@@ -73,7 +73,7 @@ class ReplyReader:
         """Settle who reads on; what of `data` is left to read."""
         head = self._head = plain_head(data)
         if head is None:
-            self._judge = _asked(self._method)
+            self._judge = _judge_of(self._method)
             return data
         self._progress.answered(head.status, head.headers)
         self._awaited = head.length
@@ -141,7 +141,7 @@ def _request(method: str) -> h11.Request:
     return h11.Request(method=method, target="/", headers=[("Host", "any")])
 
 
-def _asked(method: str) -> h11.Connection:
+def _judge_of(method: str) -> h11.Connection:
     """A connection that reads the reply to a request. What h11 counts as sent is not what is sent: it judges a reply by the method alone."""
     connection = h11.Connection(h11.CLIENT, max_incomplete_event_size=HEAD_LIMIT)
     connection.send(_request(method))

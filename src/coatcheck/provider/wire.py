@@ -10,9 +10,10 @@ import ssl
 
 from coatcheck.core.evidence import Exchange, Request, Stage
 from coatcheck.core.frozen import frozen
-from coatcheck.provider.connecting import NotConnectedError, Origin, line_to, parted
+from coatcheck.provider.connecting import NotConnectedError, line_to
 from coatcheck.provider.heading import fields
 from coatcheck.provider.line import Line
+from coatcheck.provider.origin import Origin, split_url
 from coatcheck.provider.progress import Progress
 from coatcheck.provider.reply import ReplyReader
 from coatcheck.seams import Point, Seams
@@ -63,7 +64,7 @@ async def _course(
 ) -> None:
     end_by = window.end_by(seams.clock.boottime())
     try:
-        origin, target = parted(request.url)
+        origin, target = split_url(request.url)
         message = _message(request, origin, target)
     except ValueError:
         raise _EndedError("bad_request") from None
