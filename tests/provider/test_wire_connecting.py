@@ -9,9 +9,9 @@ import pytest
 from coatcheck.core.events import Accepted, Doubted
 from coatcheck.core.evidence import Request, Stage
 from coatcheck.core.operation import RemoteJobId
-from coatcheck.seams import Seams
+from coatcheck.seams import Faults, Point, Seams
 from provider.rawserver import Peer, RawServer, answering, reply_of
-from provider.sending import DISPATCH, Posted, Resolving, free_port, not_sent, request_to, send
+from provider.sending import DISPATCH, Posted, Resolving, free_port, not_sent, request_to, send, watched
 
 ACCEPTED = reply_of(b'{"job_id":"job-1"}')
 
@@ -28,6 +28,18 @@ def test_an_unknown_name_is_proof_that_nothing_was_sent() -> None:
     result = asyncio.run(send(request_to("http://service.invalid"), seams=seams))
     assert result.reply == not_sent("name_unknown")
     assert result.exchange.stage is Stage.RESOLVING
+
+
+def test_a_fault_before_connecting_is_none_of_the_network() -> None:
+    class Breaking(Faults):
+        def reached(self, point: Point, count: int = 0) -> None:
+            passed.append(point)
+            raise OSError("a full disk, for example")
+
+    passed: list[Point] = []
+    with pytest.raises(OSError, match="full disk"):
+        asyncio.run(send(request_to("http://127.0.0.1"), seams=watched(Seams.real(), Breaking())))
+    assert passed == [Point.D6_CONNECTING]
 
 
 def test_a_full_accept_queue_is_proof_that_nothing_was_sent() -> None:

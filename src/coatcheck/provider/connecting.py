@@ -41,13 +41,14 @@ async def line_to(
     """A line on which nothing was sent yet, ready before `until` (boottime). Raises NotConnectedError."""
 
     async def opened(fresh: Socket, address: tuple[str, int]) -> Line:
-        seams.faults.reached(Point.D6_CONNECTING)
         await seams.connect.dial(_prepared(fresh, limit_s), address)
         return await _line(fresh, origin=origin, tls=tls, progress=progress)
 
     # asked anew for each POST, in the resolver's order
     resolve = seams.connect.resolve
-    return await connected(origin, opened, resolve=resolve, until=until, seams=seams, progress=progress)
+    return await connected(
+        origin, opened, resolve=resolve, until=until, seams=seams, progress=progress, point=Point.D6_CONNECTING
+    )
 
 
 async def connected(
@@ -58,10 +59,12 @@ async def connected(
     until: float,
     seams: Seams,
     progress: Progress,
+    point: Point | None = None,
 ) -> T:
     """What `opened` makes of a fresh socket and an address, before `until` (boottime). Raises NotConnectedError.
 
     Addresses are tried one after the other, each for its share of the time left: as long as no byte of the request left, trying again is free.
+    `point` is passed before each.
     """
     progress.reached(Stage.RESOLVING)
     try:
@@ -75,6 +78,8 @@ async def connected(
     for position, (family, address) in enumerate(addresses):
         share = (until - seams.clock.boottime()) / (len(addresses) - position)
         progress.reached(Stage.CONNECTING)
+        if point is not None:
+            seams.faults.reached(point)
         fresh = seams.connect.socket(family)
         try:
             async with asyncio.timeout(share):
