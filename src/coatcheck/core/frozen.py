@@ -5,6 +5,7 @@ are assigned to an open value, which then is frozen for good: its class becomes 
 """
 
 from dataclasses import FrozenInstanceError, dataclass, field
+from inspect import signature
 from typing import Any, NoReturn, TypeVar, dataclass_transform
 
 T = TypeVar("T")
@@ -37,6 +38,7 @@ def frozen(cls: type[T]) -> type[T]:
             "__module__": cls.__module__,
             "__qualname__": cls.__qualname__,
             "__doc__": cls.__doc__,
+            "__signature__": signature(opened),
             "__setattr__": _refuse,
             "__delattr__": _refuse,
             "__init_subclass__": _refuse_heir,
@@ -49,7 +51,7 @@ def _refuse(_: object, name: str, *__: object) -> NoReturn:
     raise FrozenInstanceError(f"cannot change field {name!r}")
 
 
-def _refuse_heir(**_: object) -> NoReturn:
+def _refuse_heir(_: object, **__: object) -> NoReturn:
     raise TypeError("expected no class that is derived from a frozen one; use dataclass(frozen=True) for its base")
 
 
