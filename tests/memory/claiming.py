@@ -19,6 +19,7 @@ _LAST = 2147483647
 _NEVER = datetime.max.replace(tzinfo=UTC)
 _SHARED = words("operation_id provider account tenant_id")
 """What message and operation both have: the message's are called `message_…`."""
+_TIMES = words("not_before_at dispatch_by_at observe_by_at cancel_requested_at accepted_at final_at")
 _MESSAGE = words(
     "lane action expected_revision expected_remote_job_id lease_token lease_count leased_at wait_reason wait_since_at wait_count"
 )
@@ -51,10 +52,11 @@ def claim(tables: Tables, p: Mapping[str, Any]) -> list[Row]:
     outage = _outage(tables, p)
     claimed = [{**_claimed(tables, each, p["worker"], outage), "has_suspects": has_suspects} for each in taken]
     texts = sum(message["action"] in ("dispatch", "deliver") for message in claimed)
-    left = p["answer_limit_bytes"] - p["row_bytes"] * len(claimed)
-    text_limit_bytes = min(p["text_limit_bytes"], left // max(1, texts))
-    for message in claimed[: p["told_limit"]]:
-        message.update(_about(tables, message, text_limit_bytes))
+    sizes = [_size_bytes(tables, message, p["row_bytes"]) for message in claimed]
+    text_limit_bytes = min(p["text_limit_bytes"], (p["answer_limit_bytes"] - sum(sizes)) // max(1, texts))
+    for number, message in enumerate(claimed[: p["told_limit"]], 1):
+        if sum(sizes[:number]) <= p["answer_limit_bytes"]:
+            message.update(_about(tables, message, text_limit_bytes))
     return [{**row, "read_at": tables.now()} for row in (*claimed, *_said(kinds, walks, taken))]
 
 
@@ -228,6 +230,17 @@ def _claimed(tables: Tables, each: Row, worker: str, outage: Outage) -> Row:
     own = {name: each[name] for name in ("lease_s", "is_suspect", "is_tried", "kind")}
     shared = {f"message_{name}": row[name] for name in _SHARED}
     return {**_UNSAID, **shared, **{name: row[name] for name in _MESSAGE}, **own}
+
+
+def _size_bytes(tables: Tables, message: Row, row_bytes: int) -> int:
+    """What it takes with its operation, beside its text. Nothing is counted for one that is gone."""
+    operation = tables.operations.get(message["message_operation_id"])
+    if operation is None:
+        return 0
+    once = [operation["operation_key"], operation["remote_status"]]
+    twice = [message[f"message_{name}"] for name in ("tenant_id", "provider", "account")]
+    names = [*once, *2 * [*twice, message["expected_remote_job_id"]]]
+    return row_bytes + sum(29 for name in _TIMES if operation[name]) + sum(len((name or "").encode()) for name in names)
 
 
 def _about(tables: Tables, message: Row, text_limit_bytes: int) -> Row:

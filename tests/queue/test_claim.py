@@ -62,7 +62,7 @@ def wanted(room: int) -> dict[str, Any]:
         "told_limit": ROOM,
         "text_limit_bytes": 1000,
         "answer_limit_bytes": 200_000,
-        "row_bytes": 800,
+        "row_bytes": 650,
         "worker": "w",
     }
 

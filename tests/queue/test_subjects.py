@@ -2,6 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from typing import Any, cast
 
 import pytest
 
@@ -10,9 +11,20 @@ from coatcheck.core import events as ev
 from coatcheck.core.actions import Action
 from coatcheck.core.evidence import Exchange, Stage
 from coatcheck.core.operation import OperationId
-from coatcheck.queue.leases import ANSWER_LIMIT_BYTES, ROW_BYTES, TEXT_LIMIT_BYTES, TOLD_LIMIT, Leases, Message, Release
+from coatcheck.queue.leases import (
+    ANSWER_LIMIT_BYTES,
+    ROW_BYTES,
+    TEXT_LIMIT_BYTES,
+    TOLD_LIMIT,
+    Leases,
+    Message,
+    Release,
+    Wanted,
+)
 from coatcheck.seams import Seams
 from coatcheck.store.budgets import Budget
+from coatcheck.store.db import Database
+from coatcheck.store.statements import statement
 from coatcheck.store.subjects import Subject, load_subjects
 from coatcheck.workers.lessor import Capacity, Lessor
 from store.budgeting import budget
@@ -186,13 +198,68 @@ def test_a_large_claim_tells_of_its_first_messages_and_the_worker_asks_for_the_r
 @pytest.mark.parametrize("beyond", [0, 1])
 def test_many_texts_share_the_answer(ground: Ground, beyond: int) -> None:
     """It has to fit into what a local socket takes without a reader."""
-    share = (ANSWER_LIMIT_BYTES - ROW_BYTES * TOLD_LIMIT) // TOLD_LIMIT
+    share = ANSWER_LIMIT_BYTES // TOLD_LIMIT - ROW_BYTES - 2 * len("t1genace") - len("k100")
     text = '{"a":"' + "e" * (share + beyond - 8) + '"}'
     assert len(text) == share + beyond
     for number in range(TOLD_LIMIT):
-        ground.enqueue(f"k{number}", specification_text=text)
+        ground.enqueue(f"k{100 + number}", specification_text=text)
     untold = [message for message in ground.claim(Action.DISPATCH, TOLD_LIMIT) if message.subject is None]
     assert len(untold) == TOLD_LIMIT * beyond
+
+
+@pytest.mark.parametrize("job_bytes", [2, 40, 60, 500, 1024])
+def test_names_take_their_part_of_the_answer(ground: Ground, job_bytes: int) -> None:
+    """The operation says its tenant and its remote job id once more: where those are long, fewer are told. Bytes count, not characters."""
+    rows, answer_bytes = looked_at(ground, tenant_id="t" * 75, remote_job_id="é" * (job_bytes // 2))
+    told = sum(row["operation_id"] is not None for row in rows)
+    names_bytes = 2 * (75 + len("genace") + len(ACCOUNT) + job_bytes)
+    # of the ids k0 to k199 a few are shorter
+    assert told == pytest.approx(
+        min(TOLD_LIMIT, ANSWER_LIMIT_BYTES // (ROW_BYTES + names_bytes + len("k100processing") + 5 * 29)), abs=1
+    )
+    # a message itself is said in any case
+    assert answer_bytes <= ANSWER_LIMIT_BYTES + (TOLD_LIMIT - told) * (ROW_BYTES + names_bytes // 2)
+    if told < TOLD_LIMIT:
+        assert answer_bytes > 0.8 * ANSWER_LIMIT_BYTES
+
+
+def looked_at(ground: Ground, *, tenant_id: str, remote_job_id: str) -> tuple[list[dict[str, Any]], int]:
+    """What a claim says of as many looks as it tells of, with all that an operation may have; and how many bytes that is."""
+    ground.enqueue_many(TOLD_LIMIT, tenant_id=tenant_id)
+    asked = Asked()
+    wanted = Wanted(action=Action.OBSERVE, provider="genace", account=ACCOUNT, room=TOLD_LIMIT, lease_s=45)
+    ground.run(Leases(cast("Database", asked), "w").claim([wanted], doubts=0, doubt_lease_s=30))
+    # undone at the end: nobody ever marked these
+    with ground.connection.transaction(force_rollback=True):
+        ground.sql(
+            """update coatcheck.operations set phase = 'accepted', account = %s, dispatch_id = coatcheck.new_id(), remote_job_id = %s,
+              render_state = 'rendering', remote_status = 'processing', accepted_at = created_at, not_before_at = created_at,
+              dispatch_by_at = created_at, observe_by_at = created_at, cancel_requested_at = created_at""",
+            *(ACCOUNT, remote_job_id),
+        )
+        ground.sql(
+            "update coatcheck.outbox set action = 'observe', account = %s, expected_remote_job_id = %s",
+            *(ACCOUNT, remote_job_id),
+        )
+        cursor = ground.connection.execute(statement("queue", "claim").encode(), asked.parameters)
+        rows = [row for row in cursor.fetchall() if row["message_operation_id"] is not None]
+    assert len(rows) == TOLD_LIMIT
+    result = cursor.pgresult
+    assert result is not None
+    places = [(row, column) for row in range(result.ntuples) for column in range(result.nfields)]
+    # as the protocol frames them: seven bytes before each row, four before each value
+    return rows, 7 * result.ntuples + sum(4 + len(result.get_value(*place) or b"") for place in places)
+
+
+class Asked:
+    """Stands where a database is asked, and keeps the parameters."""
+
+    def __init__(self) -> None:
+        self.parameters: dict[str, Any] = {}
+
+    async def fetch(self, _: str, parameters: dict[str, Any], **__: object) -> list[object]:
+        self.parameters = parameters
+        return []
 
 
 def test_a_claim_alone_is_all_that_a_worker_asks(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -75,8 +75,8 @@ TOLD_LIMIT: Final = 200
 """Of how many messages a claim says what they are about: of two portions."""
 ANSWER_LIMIT_BYTES: Final = 200_000
 """A claim holds its locks until its answer is on its way, also to a worker that stopped; a local socket of Linux takes 208 kB."""
-ROW_BYTES: Final = 800
-"""Of the answer for each message, beside its text (measured with short names: 640 of a dispatch, 780 of a look)."""
+ROW_BYTES: Final = 650
+"""Of the answer for each message, beside its text, names and times."""
 TEXT_LIMIT_BYTES: Final = 1000
 """The longest specification, and the longest source of an output, that a claim tells; less where many come together."""
 

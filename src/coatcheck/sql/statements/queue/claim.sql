@@ -168,11 +168,23 @@ from (
         and other.visible_at <= coatcheck.due_now()
         and (other.account is null or other.account = allowed.account)
         and other.schema_version = any(%(schema_version)s::smallint[])) as has_suspects,
-    case when row_number() over () <= %(told_limit)s::integer then claimed.operation_id end as subject_id,
+    case when row_number() over so_far <= %(told_limit)s::integer and sum(row.size_bytes) over so_far <= %(answer_limit_bytes)s::integer
+      then claimed.operation_id end as subject_id,
     -- texts share what the rows leave of the answer
-    least(%(text_limit_bytes)s::integer, (%(answer_limit_bytes)s::integer - %(row_bytes)s::integer * count(*) over ())
+    least(%(text_limit_bytes)s::integer, (%(answer_limit_bytes)s::integer - sum(row.size_bytes) over ())
       / nullif(count(*) filter (where claimed.action in ('dispatch', 'deliver')) over (), 0))::integer as text_limit_bytes
   from claimed
+  -- names are said twice, by the message and by its operation, and a time takes 29 bytes
+  left join lateral (
+    select %(row_bytes)s::integer + 29 * num_nonnulls(about.not_before_at, about.dispatch_by_at, about.observe_by_at,
+        about.cancel_requested_at, about.accepted_at, about.final_at)
+      + octet_length(about.operation_key) + coalesce(octet_length(about.remote_status), 0)
+      + 2 * (octet_length(claimed.tenant_id) + octet_length(claimed.provider)
+        + coalesce(octet_length(claimed.account), 0) + coalesce(octet_length(claimed.expected_remote_job_id), 0)) as size_bytes
+    from coatcheck.operations as about
+    where about.operation_id = claimed.operation_id
+    limit 1) as row on true
+  window so_far as (rows unbounded preceding)
   union all
   select null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, said.kind, said.after_tenant,
     said.after_precedence, said.opens_in_s, null, null, null
