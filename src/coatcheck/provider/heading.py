@@ -45,6 +45,6 @@ def _checked(*headers: tuple[str, str]) -> bytes:
     """The last one of them, as h11 writes it."""
     try:
         request = h11.Request(method="GET", target="/", headers=list(headers))
-    except h11.LocalProtocolError:
+    except (h11.LocalProtocolError, UnicodeEncodeError):
         raise ValueError("expected headers that HTTP/1.1 can carry") from None
     return b"%b: %b\r\n" % request.headers.raw_items()[-1]
