@@ -168,8 +168,8 @@ from (
         and other.visible_at <= coatcheck.due_now()
         and (other.account is null or other.account = allowed.account)
         and other.schema_version = any(%(schema_version)s::smallint[])) as has_suspects,
-    case when row_number() over so_far <= %(told_limit)s::integer and sum(row.size_bytes) over so_far <= %(answer_limit_bytes)s::integer
-      then claimed.operation_id end as subject_id,
+    case when row.size_bytes is not null and row_number() over so_far <= %(told_limit)s::integer
+      and sum(row.size_bytes) over so_far <= %(answer_limit_bytes)s::integer then claimed.operation_id end as subject_id,
     -- texts share what the rows leave of the answer
     least(%(text_limit_bytes)s::integer, (%(answer_limit_bytes)s::integer - sum(row.size_bytes) over ())
       / nullif(count(*) filter (where claimed.action in ('dispatch', 'deliver')) over (), 0))::integer as text_limit_bytes
