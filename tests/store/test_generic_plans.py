@@ -229,7 +229,8 @@ def test_a_message_that_is_not_about_it_reads_no_table_through(ground: Ground, t
 
 @pytest.mark.parametrize("table", ["operations", "dispatches", "deliveries", "specifications"])
 def test_a_claim_reads_no_table_through_for_what_it_leases(ground: Ground, table: str) -> None:
-    """The same of the claim, which says what its messages are about; of operations all may be read, once for all messages."""
+    """The same of the claim, which says what its messages are about; of operations all may be read, once for all messages,
+    and once for how much there is to say of them."""
     ground.sql(f"vacuum (analyze) coatcheck.{table}")
     for _ in range(CLAIMS):
         ground.claim(Action.OBSERVE)
@@ -237,7 +238,7 @@ def test_a_claim_reads_no_table_through_for_what_it_leases(ground: Ground, table
         ground.accept(operation_id)
     before = rows_read(ground, table)
     assert len(ground.claim(Action.OBSERVE)) == ROOM
-    assert rows_read(ground, table) - before <= (ROOM if table == "operations" else 0)
+    assert rows_read(ground, table) - before <= (2 * ROOM if table == "operations" else 0)
 
 
 def rows_read(ground: Ground, table: str = "outbox") -> int:

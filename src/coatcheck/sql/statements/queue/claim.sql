@@ -174,16 +174,14 @@ from (
     least(%(text_limit_bytes)s::integer, (%(answer_limit_bytes)s::integer - sum(row.size_bytes) over ())
       / nullif(count(*) filter (where claimed.action in ('dispatch', 'deliver')) over (), 0))::integer as text_limit_bytes
   from claimed
+  left join coatcheck.operations as about on about.operation_id = claimed.operation_id
   -- names are said twice, by the message and by its operation, and a time takes 29 bytes
-  left join lateral (
+  cross join lateral (
     select %(row_bytes)s::integer + 29 * num_nonnulls(about.not_before_at, about.dispatch_by_at, about.observe_by_at,
         about.cancel_requested_at, about.accepted_at, about.final_at)
       + octet_length(about.operation_key) + coalesce(octet_length(about.remote_status), 0)
       + 2 * (octet_length(claimed.tenant_id) + octet_length(claimed.provider)
-        + coalesce(octet_length(claimed.account), 0) + coalesce(octet_length(claimed.expected_remote_job_id), 0)) as size_bytes
-    from coatcheck.operations as about
-    where about.operation_id = claimed.operation_id
-    limit 1) as row on true
+        + coalesce(octet_length(claimed.account), 0) + coalesce(octet_length(claimed.expected_remote_job_id), 0)) as size_bytes) as row
   window so_far as (rows unbounded preceding)
   union all
   select null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, said.kind, said.after_tenant,
