@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
+import psycopg
 import pytest
 
 import postgres
@@ -78,7 +79,14 @@ class Actor:
             if isinstance(step, MarkStep | ConcludeStep | SnapshotStep | DeliverStep | DecideStep):
                 kinds.setdefault(type(step), []).append(self.saved_as(step, operation))
         for saves in kinds.values():
-            for saved in self.ground.write(saves):
+            try:
+                written = self.ground.write(saves)
+            except psycopg.errors.UniqueViolation as error:
+                # a job was named for a throttled dispatch after a later one was not sent: that authorisation is spent, and a mark meets the wall
+                if error.diag.constraint_name != "dispatches_authorisation_idx":
+                    raise
+                continue
+            for saved in written:
                 self.done[saved.status] += 1
 
     def saved_as(
